@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Turns ParallelConsumer objects into pods."""

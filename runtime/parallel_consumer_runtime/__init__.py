@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Runs one member of a group: many records of a partition at a time, in key order, losing nothing."""

@@ -1,1 +1,71 @@
-"""Placeholder."""
+"""One settings model: what a user writes, what a pod reads, what a pod tells. The operator imports only this."""
+
+from parallel_consumer_runtime.settings.errors import explain
+from parallel_consumer_runtime.settings.kafka import FORBIDDEN_KEYS, MANAGED_KEYS, AutoOffsetReset, KafkaSpec
+from parallel_consumer_runtime.settings.model import SettingsModel
+from parallel_consumer_runtime.settings.processing import (
+    BufferSpec,
+    ConcurrencySpec,
+    DeadLetterSpec,
+    Ordering,
+    ProcessingSpec,
+    ResultsSpec,
+    RetrySpec,
+    Worker,
+)
+from parallel_consumer_runtime.settings.quantities import Duration, Size, format_duration, parse_duration
+from parallel_consumer_runtime.settings.render import render_live, render_static
+from parallel_consumer_runtime.settings.runtime import (
+    LIVE_ENV,
+    LIVE_FILE,
+    LIVE_FOLDER,
+    POD_NAME_ENV,
+    PORT_ENV,
+    STATIC_ENV,
+    STATUS_PORT,
+    LiveSettings,
+    StaticSettings,
+)
+from parallel_consumer_runtime.settings.spec import API_GROUP, API_VERSION, KIND, JsonObject, ParallelConsumerSpec
+from parallel_consumer_runtime.settings.status import HeadOfLine, MemberState, MemberStatus, PartitionStatus
+
+__all__ = [
+    "API_GROUP",
+    "API_VERSION",
+    "FORBIDDEN_KEYS",
+    "KIND",
+    "LIVE_ENV",
+    "LIVE_FILE",
+    "LIVE_FOLDER",
+    "MANAGED_KEYS",
+    "POD_NAME_ENV",
+    "PORT_ENV",
+    "STATIC_ENV",
+    "STATUS_PORT",
+    "AutoOffsetReset",
+    "BufferSpec",
+    "ConcurrencySpec",
+    "DeadLetterSpec",
+    "Duration",
+    "HeadOfLine",
+    "JsonObject",
+    "KafkaSpec",
+    "LiveSettings",
+    "MemberState",
+    "MemberStatus",
+    "Ordering",
+    "ParallelConsumerSpec",
+    "PartitionStatus",
+    "ProcessingSpec",
+    "ResultsSpec",
+    "RetrySpec",
+    "SettingsModel",
+    "Size",
+    "StaticSettings",
+    "Worker",
+    "explain",
+    "format_duration",
+    "parse_duration",
+    "render_live",
+    "render_static",
+]

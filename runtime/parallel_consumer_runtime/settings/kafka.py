@@ -1,0 +1,120 @@
+"""`spec.kafka`: brokers, group, topics, and which librdkafka keys a user may not set, and why."""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from parallel_consumer_runtime.settings.model import SettingsModel
+from parallel_consumer_runtime.settings.quantities import Duration
+
+TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]+$", min_length=1, max_length=249)]
+ConfigValue = Annotated[str, StringConstraints(max_length=4096)]
+ClientConfig = Annotated[dict[str, ConfigValue], Field(max_length=64)]
+
+MANAGED_KEYS: dict[str, str] = {
+    "bootstrap.servers": "set spec.kafka.bootstrapServers",
+    "metadata.broker.list": "set spec.kafka.bootstrapServers",
+    "group.id": "set spec.kafka.groupId",
+    "group.instance.id": "it is the pod's name, so that membership is static",
+    "client.id": "it is the pod's name",
+    "enable.auto.commit": "the consumer commits what is complete, by itself",
+    "enable.auto.offset.store": "the consumer commits what is complete, by itself",
+    "auto.commit.interval.ms": "set spec.processing.commitInterval",
+    "auto.offset.reset": "set spec.kafka.autoOffsetReset",
+    "session.timeout.ms": "set spec.kafka.sessionTimeout",
+    "partition.assignment.strategy": "it is cooperative-sticky, so that a rebalance stops only what moves",
+    "group.protocol": "it is classic: static members survive restarts on every broker version",
+    "enable.partition.eof": "the consumer reads its own position",
+    "enable.idempotence": "it is always on",
+    "acks": "it is always all",
+    "transactional.id": "delivery is at least once",
+    "on_delivery": "it is the consumer's own",
+    "test.mock.num.brokers": "use pconsumer run --embedded",
+}
+"""Keys the runtime owns: each with what to do instead."""
+
+FORBIDDEN_KEYS: dict[str, str] = {
+    "plugin.library.paths": "it loads code into the pod",
+    "ssl.engine.location": "it loads code into the pod",
+    "ssl.providers": "it loads code into the pod",
+    "sasl.kerberos.kinit.cmd": "it runs a command in the pod",
+    "sasl.password": "secrets are not written into manifests",
+    "sasl.oauthbearer.client.secret": "secrets are not written into manifests",
+    "sasl.oauthbearer.config": "secrets are not written into manifests",
+    "ssl.key.password": "secrets are not written into manifests",
+    "ssl.key.pem": "secrets are not written into manifests",
+    "ssl.keystore.password": "secrets are not written into manifests",
+}
+"""Keys that load code, run commands or carry secrets."""
+
+
+class AutoOffsetReset(StrEnum):
+    """Where a group without a committed offset starts."""
+
+    EARLIEST = "Earliest"
+    LATEST = "Latest"
+    ERROR = "Error"
+
+
+class KafkaSpec(SettingsModel):
+    """Where the records are, and as which group they are consumed."""
+
+    bootstrap_servers: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    """Comma-separated `host:port` list of brokers to ask first."""
+    group_id: Annotated[str, StringConstraints(min_length=1, max_length=249)]
+    """The consumer group. Immutable: another group is another position in every topic."""
+    topics: Annotated[list[TopicName], Field(min_length=1, max_length=64)] | None = None
+    """Topics to consume; they must exist. Exclusive with topicPattern."""
+    topic_pattern: Annotated[str, StringConstraints(min_length=2, max_length=249, pattern=r"^\^")] | None = None
+    """Regular expression beginning with ^; topics that match later are picked up. Exclusive with topics."""
+    auto_offset_reset: AutoOffsetReset = AutoOffsetReset.EARLIEST
+    """Where a group without a committed offset starts. Earliest, because skipping records loses them."""
+    session_timeout: Duration = 45.0
+    """How long the broker waits for a silent member. 45s, Kafka's default: longer than a pod's restart, so that a
+    restarted pod gets its partitions back without a rebalance."""
+    config: ClientConfig = Field(default_factory=dict)
+    """librdkafka properties for consumer and producer alike."""
+    consumer_config: ClientConfig = Field(default_factory=dict)
+    """librdkafka properties for the consumer alone, such as fetch.min.bytes."""
+    producer_config: ClientConfig = Field(default_factory=dict)
+    """librdkafka properties for the producer alone, such as linger.ms."""
+
+    @field_validator("config", "consumer_config", "producer_config")
+    @classmethod
+    def _refuse_managed_keys(cls, config: dict[str, str]) -> dict[str, str]:
+        for key in config:
+            if reason := MANAGED_KEYS.get(key):
+                msg = f"{key!r} is managed: {reason}"
+                raise ValueError(msg)
+            if reason := FORBIDDEN_KEYS.get(key):
+                msg = f"{key!r} is refused: {reason}"
+                raise ValueError(msg)
+        return config
+
+    @field_validator("topic_pattern")
+    @classmethod
+    def _compile_pattern(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                msg = f"not a regular expression: {error}"
+                raise ValueError(msg) from error
+        return pattern
+
+    @field_validator("session_timeout")
+    @classmethod
+    def _bound_session(cls, seconds: float) -> float:
+        if not 6.0 <= seconds <= 1800.0:  # noqa: PLR2004 - the broker's own default bounds
+            msg = "must lie between 6s and 30m, the broker's own bounds"
+            raise ValueError(msg)
+        return seconds
+
+    @model_validator(mode="after")
+    def _topics_xor_pattern(self) -> Self:
+        if (self.topics is None) == (self.topic_pattern is None):
+            msg = "set either topics or topicPattern, and only one of them"
+            raise ValueError(msg)
+        return self

@@ -1,0 +1,79 @@
+"""Durations and byte sizes as Kubernetes writes them: `200ms`, `1m30s`, `64Mi`.
+
+In Python a duration is a float of seconds and a size an int of bytes; in YAML and JSON both are strings.
+"""
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
+SIZE_PATTERN = r"^[0-9]+(Ki|Mi|Gi)?$"
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
+
+
+def parse_duration(value: object) -> float:
+    """Return seconds for `5s`, `200ms` or `1m30s`; numbers are refused because they carry no unit.
+
+    Floats pass only when they come from our own models (already seconds).
+
+    Raises:
+        ValueError: with the form that is expected.
+    """
+    if isinstance(value, float):
+        return value
+    if not isinstance(value, str) or not re.match(DURATION_PATTERN, value):
+        msg = "write a duration with its unit, such as 200ms, 5s, 1m30s"
+        raise ValueError(msg)
+    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(value))
+
+
+def format_duration(seconds: float) -> str:
+    """Return the shortest exact form in one unit: `100ms`, `5s`, `10m`."""
+    milliseconds = round(seconds * 1000)
+    for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def parse_size(value: object) -> int:
+    """Return bytes for `64Mi`, `512Ki`, `1Gi` or a plain count.
+
+    Raises:
+        ValueError: with the form that is expected.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or not (match := re.match(r"^([0-9]+)(Ki|Mi|Gi)?$", value)):
+        msg = "write a size in bytes with an optional unit, such as 512Ki, 64Mi, 1Gi"
+        raise ValueError(msg)
+    return int(match[1]) * _BYTES[match[2] or ""]
+
+
+def format_size(size_bytes: int) -> str:
+    """Return the size in the largest unit that divides it."""
+    for unit in ("Gi", "Mi", "Ki"):
+        if size_bytes and size_bytes % _BYTES[unit] == 0:
+            return f"{size_bytes // _BYTES[unit]}{unit}"
+    return str(size_bytes)
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": 32}),
+]
+"""Seconds as a float; `5s` in YAML."""
+
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    PlainSerializer(format_size, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "maxLength": 32}),
+]
+"""Bytes as an int; `64Mi` in YAML."""

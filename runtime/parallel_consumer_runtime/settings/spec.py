@@ -1,0 +1,47 @@
+"""The whole `spec` of a ParallelConsumer: what a user writes, for a cluster and for a laptop alike."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from parallel_consumer_runtime.settings.kafka import KafkaSpec
+from parallel_consumer_runtime.settings.model import SettingsModel
+from parallel_consumer_runtime.settings.processing import ProcessingSpec, ResultsSpec
+
+API_GROUP = "parallelconsumer.io"
+API_VERSION = "v1alpha1"
+KIND = "ParallelConsumer"
+
+HandlerPath = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$", max_length=512
+    ),
+]
+JsonObject = dict[str, Any]
+
+
+class ParallelConsumerSpec(SettingsModel):
+    """One consumer group member per replica, many records of each partition at a time."""
+
+    image: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    """The image with the runtime and the handler's code."""
+    image_pull_policy: Annotated[str, StringConstraints(pattern="^(Always|IfNotPresent|Never)$")] | None = None
+    """As in a pod. Left to Kubernetes when unset."""
+    handler: HandlerPath
+    """The handler inside the image, as package.module:function."""
+    replicas: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Pods, each a static member of the group. More than partitions brings nothing: raise the concurrency."""
+    kafka: KafkaSpec
+    """Where the records are."""
+    processing: ProcessingSpec = ProcessingSpec()
+    """How records become handler calls."""
+    results: ResultsSpec | None = None
+    """Where records returned by the handler go. Needed only when it returns any."""
+    env: Annotated[list[JsonObject], Field(max_length=256)] = Field(default_factory=list)
+    """Environment variables for the handler, as in a container."""
+    resources: JsonObject = Field(default_factory=dict)
+    """Requests and limits of the consumer container, as in a container."""
+    template: JsonObject = Field(default_factory=dict)
+    """Any other part of the pod: `metadata` and `spec` are merged over what the operator renders. A service account,
+    host namespaces, hostPath volumes and privileged containers are refused."""
