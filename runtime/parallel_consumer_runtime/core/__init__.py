@@ -1,1 +1,27 @@
-"""Placeholder."""
+"""The engine: which record may run now, and what may be committed. No I/O, no clock, no threads.
+
+Every call comes from one thread (the worker's event loop); times are seconds of any monotonic clock, passed in.
+"""
+
+from parallel_consumer_runtime.core.engine import Bounds, Engine, EngineStatistics, Flow
+from parallel_consumer_runtime.core.ledger import Ledger
+from parallel_consumer_runtime.core.limiter import AdaptiveLimiter, Sample
+from parallel_consumer_runtime.core.partition import Partition, PartitionCommit, PartitionKey
+from parallel_consumer_runtime.core.retries import RetryPolicy
+from parallel_consumer_runtime.core.shards import SHARDING, Task
+
+__all__ = [
+    "SHARDING",
+    "AdaptiveLimiter",
+    "Bounds",
+    "Engine",
+    "EngineStatistics",
+    "Flow",
+    "Ledger",
+    "Partition",
+    "PartitionCommit",
+    "PartitionKey",
+    "RetryPolicy",
+    "Sample",
+    "Task",
+]

@@ -1,0 +1,303 @@
+"""Offer, take, complete: the record's way between poll and commit.
+
+Keeps G2 and G3 (one task of a shard at a time, in offset order), G6 (what a closed assignment does counts nowhere)
+and every bound: a partition is paused at its own bound, all are at the sum's.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from parallel_consumer_runtime.core.ledger import Ledger
+from parallel_consumer_runtime.core.partition import Partition, PartitionCommit, PartitionKey
+from parallel_consumer_runtime.core.retries import RetryHeap
+from parallel_consumer_runtime.core.shards import Shards, Task, admit, release
+from parallel_consumer_runtime.handlers import Record
+
+MAP_GAPS_MAX = 256
+MAP_SPAN_MAX = 16_000
+"""A partition hands out nothing new above its highest completed offset while its map has more gaps than 256 (2 runs
+of 4 bytes each: 2,732 characters) and spans more than 16,000 offsets (2,672 characters as a bit set): both stay below
+three quarters of the broker's 4,096, the rest is room for what is in flight."""
+
+
+class Bounds(NamedTuple):
+    """How much may wait or run."""
+
+    records_per_partition: int
+    records: int
+    bytes: int
+
+
+class Flow(NamedTuple):
+    """What to fetch."""
+
+    pause: list[PartitionKey]
+    resume: list[PartitionKey]
+    wanted: bool
+    """Records may be offered at all."""
+
+
+class EngineStatistics(NamedTuple):
+    """One consistent view of the counters."""
+
+    in_flight: int
+    producing: int
+    ready: int
+    retrying: int
+    buffered: int
+    buffered_bytes: int
+    completed: int
+    skipped: int
+    paused_partitions: int
+
+
+class Engine:
+    """All assigned partitions of one member.
+
+    Args:
+        ordering: Partition, Key or Unordered.
+        bounds: how much may wait or run.
+        limit: tasks that may be with the handler at once.
+    """
+
+    def __init__(self, ordering: str, bounds: Bounds, limit: int) -> None:
+        self.ordering = ordering
+        self.bounds = bounds
+        self.limit = limit
+        self.halted = False
+        """Nothing is handed out: paused by its user, or closing."""
+        self.in_flight = 0
+        """Tasks with the handler."""
+        self.producing = 0
+        """Tasks whose handler ended and whose results or dead letter are not acknowledged yet."""
+        self.epoch = 0
+        self.completed = 0
+        self.skipped = 0
+        self.wanted = True
+        """Records may be offered: no bound of the whole is reached."""
+        self.partitions: dict[PartitionKey, Partition] = {}
+        self._buffered = 0
+        self._buffered_bytes = 0
+        self._ready: deque[Task] = deque()
+        self._retries = RetryHeap()
+        self._topics: dict[str, Shards] = {}
+
+    # Assignment
+
+    def assign(self, key: PartitionKey, ledger: Ledger) -> Partition:
+        """Start a partition. Its records may be offered from now on."""
+        self.epoch += 1
+        shards = self._topics.setdefault(key.topic, {}) if self.ordering == "Key" else Shards()
+        partition = self.partitions[key] = Partition(key, self.epoch, ledger, shards)
+        return partition
+
+    def close(self, keys: Iterable[PartitionKey]) -> None:
+        """Hand out nothing more of these partitions; what is active may still complete."""
+        keys = list(keys)
+        for key in keys:
+            if (partition := self.partitions.get(key)) is not None:
+                partition.open = False
+        for task in self._retries.remove_closed():
+            self._release(task)
+        kept = deque(task for task in self._ready if task.partition.open)
+        closed = [task for task in self._ready if not task.partition.open]
+        for key in keys:
+            if (partition := self.partitions.get(key)) is not None:
+                closed.extend(partition.parked)
+                partition.parked.clear()
+        self._ready = kept
+        for task in closed:
+            self._release(task)
+
+    def revoke(self, keys: Iterable[PartitionKey]) -> None:
+        """End these partitions: nothing of them counts any more."""
+        keys = list(keys)
+        self.close(keys)
+        for key in keys:
+            if (partition := self.partitions.pop(key, None)) is not None:
+                partition.live = False
+                self._buffered -= partition.buffered
+                self._buffered_bytes -= partition.buffered_bytes
+        self.epoch += 1
+
+    def active(self, keys: Iterable[PartitionKey]) -> int:
+        """Return how many tasks of these partitions are with the handler or wait for an acknowledgement."""
+        return sum(self.partitions[key].active for key in keys if key in self.partitions)
+
+    # The path of a record
+
+    def offer(self, key: PartitionKey, records: Sequence[Record]) -> None:
+        """Take records of one partition, in offset order. Those of partitions that are not ours are dropped."""
+        partition = self.partitions.get(key)
+        if partition is None or not partition.open:
+            return
+        deliver = partition.ledger.deliver
+        shards = partition.shards
+        ready = self._ready
+        keyed, single = self.ordering == "Key", self.ordering == "Partition"
+        size_bytes = accepted = 0
+        for record in records:
+            if not deliver(record.offset):
+                self.skipped += 1
+                continue
+            accepted += 1
+            size_bytes += len(record.key or b"") + len(record.value or b"")
+            task = Task(record, partition, record.key if keyed else key if single else None)
+            if admit(task, shards):
+                ready.append(task)
+        partition.buffered += accepted
+        partition.buffered_bytes += size_bytes
+        self._buffered += accepted
+        self._buffered_bytes += size_bytes
+
+    def take(self, now: float) -> Task | None:
+        """Return the next task to run, None when none may run now."""
+        if self.in_flight >= self.limit or self.halted:
+            return None
+        ready = self._ready
+        while ready:
+            task = ready.popleft()
+            partition = task.partition
+            ledger = partition.ledger
+            if ledger.gaps > MAP_GAPS_MAX and task.record.offset > ledger.highest and ledger.span > MAP_SPAN_MAX:
+                partition.parked.append(task)
+                continue
+            self.in_flight += 1
+            partition.active += 1
+            task.attempt += 1
+            task.started_at = now
+            return task
+        return None
+
+    def complete(self, task: Task) -> None:
+        """The handler ended and nothing was produced: the record is done."""
+        self.in_flight -= 1
+        self._settle(task)
+
+    def await_acknowledgement(self) -> None:
+        """A handler ended; its results are on their way. The key stays held, the handler's place is free."""
+        self.in_flight -= 1
+        self.producing += 1
+
+    def acknowledge(self, task: Task) -> None:
+        """What the task produced was acknowledged: the record is done."""
+        self.producing -= 1
+        self._settle(task)
+
+    def retry(self, task: Task, due: float, *, produced: bool = False) -> None:
+        """Let the task wait for another attempt; its shard stays held.
+
+        Args:
+            task: whose attempt failed.
+            due: when it may run again.
+            produced: it failed while its results were on their way, not in the handler.
+        """
+        if produced:
+            self.producing -= 1
+        else:
+            self.in_flight -= 1
+        task.partition.active -= 1
+        if task.partition.open:
+            self._retries.push(due, task)
+        else:
+            self._release(task)
+
+    def wake_retries(self, now: float) -> int:
+        """Make tasks ready whose time has come, before all others. Return how many."""
+        due = self._retries.pop_due(now)
+        self._ready.extendleft(reversed(due))
+        return len(due)
+
+    @property
+    def next_retry_at(self) -> float | None:
+        """When `wake_retries` has something to do, None when nothing waits."""
+        return self._retries.next_due
+
+    @property
+    def runnable(self) -> int:
+        """How many tasks could start now."""
+        return 0 if self.halted else max(0, min(len(self._ready), self.limit - self.in_flight))
+
+    # Commits and bounds
+
+    def commits(self, keys: Iterable[PartitionKey] | None = None) -> list[PartitionCommit]:
+        """Return what changed since the last call and may be committed."""
+        chosen = (
+            self.partitions.values() if keys is None else [self.partitions[k] for k in keys if k in self.partitions]
+        )
+        return [plan for partition in chosen if partition.ledger.dirty and (plan := partition.plan()) is not None]
+
+    def committed(self, commits: Iterable[PartitionCommit], *, acknowledged: bool) -> None:
+        """Note the outcome of commits; what failed is planned again."""
+        for commit in commits:
+            if not acknowledged:
+                commit.source.ledger.dirty = True
+            elif commit.source.committed is None or commit.offset > commit.source.committed:
+                commit.source.committed = commit.offset
+
+    def final_commits(self, keys: Iterable[PartitionKey]) -> list[PartitionCommit]:
+        """Return everything that may be committed, changed or not: the last word before partitions are given up."""
+        chosen = [self.partitions[key] for key in keys if key in self.partitions]
+        return [plan for partition in chosen if (plan := partition.plan()) is not None]
+
+    def flow(self) -> Flow:
+        """Return what to fetch and what not. Called after every batch, and often while records complete.
+
+        All partitions together hold at half of what they may buffer alone, so that even load never pauses one of them
+        (a pause throws away what was fetched ahead); a partition that fills alone is paused alone.
+        """
+        bounds = self.bounds
+        records_max = min(bounds.records, max(1, len(self.partitions) * bounds.records_per_partition // 2))
+        share = 1.0 if self.wanted else 0.75
+        self.wanted = self._buffered < records_max * share and self._buffered_bytes < bounds.bytes * share
+        pause: list[PartitionKey] = []
+        resume: list[PartitionKey] = []
+        for key, partition in self.partitions.items():
+            if not partition.paused and partition.buffered >= bounds.records_per_partition:
+                partition.paused = True
+                pause.append(key)
+            elif partition.paused and partition.buffered <= bounds.records_per_partition // 2:
+                partition.paused = False
+                resume.append(key)
+        return Flow(pause, resume, self.wanted)
+
+    def statistics(self) -> EngineStatistics:
+        """Return one consistent view of the counters."""
+        return EngineStatistics(
+            in_flight=self.in_flight,
+            producing=self.producing,
+            ready=len(self._ready),
+            retrying=len(self._retries),
+            buffered=self._buffered,
+            buffered_bytes=self._buffered_bytes,
+            completed=self.completed,
+            skipped=self.skipped,
+            paused_partitions=sum(partition.paused for partition in self.partitions.values()),
+        )
+
+    def _settle(self, task: Task) -> None:
+        partition = task.partition
+        partition.active -= 1
+        if partition.live:
+            record = task.record
+            size_bytes = len(record.key or b"") + len(record.value or b"")
+            partition.ledger.complete(record.offset)
+            partition.buffered -= 1
+            partition.buffered_bytes -= size_bytes
+            self._buffered -= 1
+            self._buffered_bytes -= size_bytes
+            self.completed += 1
+            if partition.parked:
+                self._unpark(partition)
+        self._release(task)
+
+    def _release(self, task: Task) -> None:
+        if (following := release(task, task.partition.shards)) is not None:
+            self._ready.append(following)
+
+    def _unpark(self, partition: Partition) -> None:
+        ledger = partition.ledger
+        if ledger.gaps <= MAP_GAPS_MAX // 2 or ledger.span <= MAP_SPAN_MAX // 2:
+            self._ready.extendleft(reversed(partition.parked))
+            partition.parked.clear()

@@ -1,0 +1,95 @@
+"""What a user writes against: a record comes in, an outcome goes out.
+
+A handler is `package.module:function`, called as `handler(record, context)`; `async def` with the Async worker, a
+plain function with Thread. It returns None (done), one `Result` or an iterable of them (done once every one of them
+was acknowledged by the broker), or raises:
+
+    Outcome
+    ├── Retry         call me again with this record, its key waits
+    ├── Skip          complete, on purpose, without effect
+    └── DeadLetter    to the dead-letter topic now, without further attempts
+
+Any other exception is a failed attempt: the retry policy decides.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """One record as it was consumed. Immutable; safe to hand to other threads."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    """Milliseconds since 1970; -1 when the broker gave none."""
+    headers: Headers
+
+
+class Result(NamedTuple):
+    """A record to produce to the results topic. Make one with `context.result(…)`."""
+
+    key: bytes | str | None
+    value: bytes | str | None
+    headers: Sequence[tuple[str, bytes | str | None]]
+    partition: int | None
+    """None lets the key's hash decide (murmur2, as the Java client)."""
+
+
+class Context:
+    """What a handler may know of its call. Immutable; safe to hand to other threads."""
+
+    __slots__ = ("attempt", "member")
+
+    def __init__(self, member: str, attempt: int) -> None:
+        self.member = member
+        """The pod's name, which is the static member's id."""
+        self.attempt = attempt
+        """1 for the first call with this record by this process."""
+
+    def result(
+        self,
+        *,
+        key: bytes | str | None = None,
+        value: bytes | str | None = None,
+        headers: Sequence[tuple[str, bytes | str | None]] = (),
+        partition: int | None = None,
+    ) -> Result:
+        """Return a record for the results topic; it is produced when the handler returns it."""
+        return Result(key, value, headers, partition)
+
+
+class Outcome(Exception):  # noqa: N818 - an outcome is no error; the name is what a handler says
+    """Base of what a handler raises on purpose."""
+
+
+class Retry(Outcome):
+    """Call the handler again with this record; counts as an attempt.
+
+    Args:
+        after_s: seconds to wait; None takes the retry policy's backoff.
+        reason: goes to the log and to the dead letter's headers.
+    """
+
+    def __init__(self, after_s: float | None = None, reason: str = "") -> None:
+        super().__init__(reason)
+        self.after_s = after_s
+
+
+class Skip(Outcome):
+    """The record is complete on purpose, without effect. Counted."""
+
+
+class DeadLetter(Outcome):
+    """The record goes to the dead-letter topic now, without further attempts."""
+
+
+Returned = Result | Iterable[Result] | None
+AsyncHandler = Callable[[Record, Context], Awaitable[Returned]]
+SyncHandler = Callable[[Record, Context], Returned]
+Handler = AsyncHandler | SyncHandler

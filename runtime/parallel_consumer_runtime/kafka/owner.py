@@ -1,0 +1,386 @@
+"""The one thread that owns the consumer: it polls, runs the rebalance callbacks, commits, pauses and resumes.
+
+It hands batches to the worker's event loop in one crossing each, two outstanding at most. When the loop stands still, or
+the buffers stay full, it pauses every partition and goes on polling: slow handlers never cost the membership.
+"""
+
+import asyncio
+import concurrent.futures
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
+from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure, TemporaryError
+from parallel_consumer_runtime.kafka.convert import Batch, to_batch
+from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, Start, starts, to_commit
+
+BATCH_RECORDS_MAX = 1000
+POLL_TIMEOUT_S = 0.05
+OUTSTANDING_MAX = 2
+STALL_S = 1.0
+WATERMARK_INTERVAL_S = 0.5
+CLOSE_TIMEOUT_S = 20.0
+
+_log = logging.getLogger(__name__)
+
+
+class Listener(Protocol):
+    """What the owner tells; every method runs on the event loop's thread and must not block."""
+
+    def on_assigned(self, starts: Sequence[Start]) -> None:
+        """Partitions are ours from now on; called before any of their records is offered. May be empty."""
+        ...
+
+    def on_batch(self, batch: Batch) -> None:
+        """Records were polled."""
+        ...
+
+    async def on_revoking(self, keys: Sequence[PartitionKey]) -> list[PartitionCommit]:
+        """Partitions are to be given up: drain them, and return their last commits. The owner thread waits."""
+        ...
+
+    def on_revoked(self, keys: Sequence[PartitionKey], *, lost: bool) -> None:
+        """Partitions are gone. Lost ones were owned by others already: nothing of them may be committed."""
+        ...
+
+    def on_committed(self, commits: Sequence[PartitionCommit], error: str | None) -> None:
+        """A commit was acknowledged, or failed with an error."""
+        ...
+
+    def on_end_offsets(self, ends: dict[PartitionKey, int]) -> None:
+        """High watermarks, as far as the last fetches told."""
+        ...
+
+    def on_reachable(self, *, reachable: bool) -> None:
+        """Brokers answer, or none of them does."""
+        ...
+
+    def on_failure(self, failure: RuntimeFailure) -> None:
+        """The consumer cannot go on; the process must end."""
+        ...
+
+
+class ConsumerOwner:
+    """Owns a consumer from `start` until `stopped`.
+
+    Args:
+        config: librdkafka properties.
+        topics: names, or one pattern beginning with ^.
+        loop: the event loop on which the listener runs.
+        listener: who is told.
+        drain_timeout_s: how long a revocation waits for records in flight.
+    """
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        topics: Sequence[str],
+        loop: asyncio.AbstractEventLoop,
+        listener: Listener,
+        drain_timeout_s: float,
+    ) -> None:
+        self._config = {**config, "on_commit": self._on_commit, "error_cb": self._on_error}
+        self._topics = list(topics)
+        self._loop = loop
+        self._listener = listener
+        self._drain_timeout_s = drain_timeout_s
+        self._commands: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="kafka-owner", daemon=True)
+        self._stopping = threading.Event()
+        self._room = threading.Event()
+        self._handed_over = self._taken = 0
+        self._wanted = True
+        self._stalled = False
+        self._assigned: set[PartitionKey] = set()
+        self._paused: set[PartitionKey] = set()
+        self._committing: list[PartitionCommit] | None = None
+        self._last_commits: list[PartitionCommit] = []
+        self._metadata_size_max = METADATA_SIZE_MAX
+        self._watermarks_at = 0.0
+        self._reachable = True
+        self._closed: asyncio.Event = asyncio.Event()
+        self.polled_at = time.monotonic()
+        """When the thread last came round, monotonic seconds; read by the health check."""
+
+    # Called on the event loop's thread
+
+    def start(self) -> None:
+        """Begin polling."""
+        self._thread.start()
+
+    def want(self, wanted: bool) -> None:  # noqa: FBT001 - the one thing it says
+        """Poll for records, or leave them with the broker: no bound of the whole is reached, or one is."""
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._room.set()
+
+    def pause(self, keys: Iterable[PartitionKey]) -> None:
+        """Fetch nothing more of these partitions until they are resumed or assigned anew."""
+        keys = list(keys)
+        self._commands.put(lambda consumer: self._pause(consumer, keys))
+
+    def resume(self, keys: Iterable[PartitionKey]) -> None:
+        """Fetch these partitions again."""
+        keys = list(keys)
+        self._commands.put(lambda consumer: self._resume(consumer, keys))
+
+    def commit(self, commits: list[PartitionCommit]) -> None:
+        """Commit asynchronously; `on_committed` follows. One at a time: the caller waits for it."""
+        self._commands.put(lambda consumer: self._commit_async(consumer, commits))
+
+    async def stop(self, last_commits: list[PartitionCommit]) -> None:
+        """Commit for the last time, synchronously, and close. A static member keeps its place in the group."""
+        self._last_commits = last_commits
+        self._stopping.set()
+        self._room.set()
+        if self._thread.is_alive():
+            try:
+                await asyncio.wait_for(self._closed.wait(), CLOSE_TIMEOUT_S)
+            except TimeoutError as error:
+                msg = f"the Kafka client did not close within {CLOSE_TIMEOUT_S:g} s"
+                raise TemporaryError(msg) from error
+
+    # The owner thread
+
+    def _run(self) -> None:
+        consumer: Consumer | None = None
+        try:
+            consumer = Consumer(self._config)
+            consumer.subscribe(
+                self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            )
+            while not self._stopping.is_set():
+                self._turn(consumer)
+            self._run_commands(consumer)
+            self._commit_sync(consumer, self._last_commits)
+        except RuntimeFailure as failure:
+            self._post(self._listener.on_failure, failure)
+        except KafkaException as error:
+            self._post(self._listener.on_failure, TemporaryError(f"the Kafka client failed: {error}"))
+        except Exception as error:  # noqa: BLE001 - whatever it was, the process must end with it
+            _log.exception("the owner thread failed")
+            self._post(self._listener.on_failure, TemporaryError(f"the owner thread failed: {error!r}"))
+        finally:
+            self._stopping.set()
+            if consumer is not None:
+                consumer.close()
+            self._post(self._closed.set)
+
+    def _turn(self, consumer: Consumer) -> None:
+        self.polled_at = time.monotonic()
+        self._run_commands(consumer)
+        self._make_room(consumer)
+        # poll() waits for the first message only, consume(…, 0) then takes what is there: no added latency.
+        first = consumer.poll(POLL_TIMEOUT_S)
+        if first is not None:
+            messages = [first, *consumer.consume(BATCH_RECORDS_MAX - 1, 0)]
+            if usable := [message for message in messages if self._usable(message)]:
+                self._handed_over += 1
+                self._post(self._take, to_batch(usable))
+        if self.polled_at - self._watermarks_at >= WATERMARK_INTERVAL_S:
+            self._watermarks_at = self.polled_at
+            self._tell_end_offsets(consumer)
+
+    def _run_commands(self, consumer: Consumer) -> None:
+        while True:
+            try:
+                command = self._commands.get_nowait()
+            except queue.Empty:
+                return
+            command(consumer)
+
+    def _has_room(self) -> bool:
+        return self._wanted and self._handed_over - self._taken < OUTSTANDING_MAX
+
+    def _make_room(self, consumer: Consumer) -> None:
+        """Wait until records are wanted; if that takes long, pause everything and let polling go on."""
+        if self._stalled:
+            if self._has_room():
+                self._stalled = False
+                consumer.resume(_partitions(self._assigned - self._paused))
+            return
+        deadline = time.monotonic() + STALL_S
+        while not self._has_room() and not self._stopping.is_set():
+            self._room.clear()
+            if not self._has_room():
+                self._room.wait(POLL_TIMEOUT_S)
+            self._run_commands(consumer)
+            if time.monotonic() >= deadline:
+                self._stalled = True
+                consumer.pause(_partitions(self._assigned))
+                return
+
+    def _usable(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            self._tell_reachable(reachable=True)
+            return True
+        self._raise_if_final(error)
+        _log.warning("the broker reports: %s", error)
+        return False
+
+    def _raise_if_final(self, error: KafkaError) -> None:
+        code = error.code()
+        if code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's local codes have this form
+            msg = (
+                f"the group has no usable committed offset and spec.kafka.autoOffsetReset is Error ({error.str()}); "
+                "commit a position for the group or choose Earliest or Latest"
+            )
+            raise PermanentError(msg)
+        if code == KafkaError.FENCED_INSTANCE_ID:
+            msg = f"another process took this member's instance id {self._config['group.instance.id']!r}; only one may run"
+            raise TemporaryError(msg)
+        if code in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}:
+            msg = f"the broker refuses access: {error.str()}"
+            raise PermanentError(msg)
+        if error.fatal():
+            msg = f"the Kafka client ended: {error.str()}"
+            raise TemporaryError(msg)
+
+    def _pause(self, consumer: Consumer, keys: list[PartitionKey]) -> None:
+        chosen = self._assigned.intersection(keys)
+        self._paused |= chosen
+        consumer.pause(_partitions(chosen))
+
+    def _resume(self, consumer: Consumer, keys: list[PartitionKey]) -> None:
+        chosen = self._assigned.intersection(keys)
+        self._paused -= chosen
+        if not self._stalled:
+            consumer.resume(_partitions(chosen))
+
+    # Commits
+
+    def _commit_async(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
+        current = [commit for commit in commits if commit.source.live]
+        if not current:
+            self._post(self._listener.on_committed, commits, "revoked meanwhile")
+            return
+        self._committing = commits
+        try:
+            consumer.commit(offsets=[to_commit(c, self._metadata_size_max) for c in current], asynchronous=True)
+        except KafkaException as error:
+            self._committing = None
+            self._commit_failed(commits, error.args[0])
+
+    def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        commits, self._committing = self._committing, None
+        if commits is None:
+            return
+        failed = error or next((p.error for p in partitions if p.error is not None), None)
+        if failed is None:
+            self._tell_reachable(reachable=True)
+            self._post(self._listener.on_committed, commits, None)
+        else:
+            self._commit_failed(commits, failed)
+
+    def _commit_failed(self, commits: list[PartitionCommit], error: KafkaError) -> None:
+        if error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+            self._metadata_size_max = max(64, self._metadata_size_max // 2)
+            _log.warning(
+                "the broker's offset.metadata.max.bytes is smaller: maps are cut to %d", self._metadata_size_max
+            )
+        self._post(self._listener.on_committed, commits, error.str())
+        self._raise_if_final(error)
+
+    def _commit_sync(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
+        if not commits:
+            return
+        try:
+            offsets = [to_commit(commit, self._metadata_size_max) for commit in commits]
+            results = consumer.commit(offsets=offsets, asynchronous=False) or []
+            failed = next((p.error for p in results if p.error is not None), None)
+        except KafkaException as error:
+            failed = error.args[0]
+        if failed is not None:
+            _log.warning("the last commit failed (%s): its records may be handled again", failed)
+        self._post(self._listener.on_committed, commits, None if failed is None else failed.str())
+
+    # Rebalance callbacks: run inside poll, consume and close
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        found = starts(consumer, partitions)
+        self._assigned |= {start.key for start in found}
+        self._post(self._listener.on_assigned, found)
+        consumer.incremental_assign([TopicPartition(*start.key, start.offset) for start in found])
+        if self._stalled:
+            consumer.pause(_partitions(start.key for start in found))
+        self._tell_reachable(reachable=True)
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        keys = [PartitionKey(p.topic, p.partition) for p in partitions]
+        if not self._stopping.is_set():
+            self._commit_sync(consumer, self._drain(keys))
+            self._post(self._revoked, keys, False)
+        self._forget(keys)
+        consumer.incremental_unassign(partitions)
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        keys = [PartitionKey(p.topic, p.partition) for p in partitions]
+        self._post(self._revoked, keys, True)
+        self._forget(keys)
+        consumer.incremental_unassign(partitions)
+
+    def _forget(self, keys: list[PartitionKey]) -> None:
+        self._assigned.difference_update(keys)
+        self._paused.difference_update(keys)
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's local codes have this form
+            self._tell_reachable(reachable=False)
+        elif error.fatal() or error.code() == KafkaError.FENCED_INSTANCE_ID:
+            self._raise_if_final(error)
+
+    # Crossing to the event loop
+
+    def _tell_end_offsets(self, consumer: Consumer) -> None:
+        ends: dict[PartitionKey, int] = {}
+        for key in self._assigned:
+            _, high = consumer.get_watermark_offsets(TopicPartition(*key), cached=True)
+            if high >= 0:
+                ends[key] = high
+        self._post(self._listener.on_end_offsets, ends)
+
+    def _tell_reachable(self, *, reachable: bool) -> None:
+        if reachable != self._reachable:
+            self._reachable = reachable
+            self._post(lambda: self._listener.on_reachable(reachable=reachable))
+
+    def _take(self, batch: Batch) -> None:
+        self._listener.on_batch(batch)
+        self._taken += 1
+        self._room.set()
+
+    def _revoked(self, keys: list[PartitionKey], lost: bool) -> None:  # noqa: FBT001 - positional through call_soon
+        self._listener.on_revoked(keys, lost=lost)
+
+    def _post(self, callback: Callable[..., object], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:  # the loop is closed: nobody is left to tell
+            _log.debug("the event loop is closed; %s was not told", callback)
+
+    def _drain(self, keys: list[PartitionKey]) -> list[PartitionCommit]:
+        """Wait for the event loop to drain these partitions; it keeps to the drain timeout by itself."""
+        future = asyncio.run_coroutine_threadsafe(self._listener.on_revoking(keys), self._loop)
+        deadline = time.monotonic() + self._drain_timeout_s + STALL_S
+        while time.monotonic() < deadline:
+            self.polled_at = time.monotonic()
+            try:
+                return future.result(timeout=POLL_TIMEOUT_S)
+            except concurrent.futures.TimeoutError:
+                continue
+        future.cancel()
+        _log.warning(
+            "the event loop did not drain %d partitions in time: their records may be handled again", len(keys)
+        )
+        return []
+
+
+def _partitions(keys: Iterable[PartitionKey]) -> list[TopicPartition]:
+    return [TopicPartition(*key) for key in keys]

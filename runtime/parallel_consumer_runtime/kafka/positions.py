@@ -1,0 +1,87 @@
+"""Where an assigned partition starts: the committed offset, and the ledger that its metadata describes.
+
+Metadata that cannot be read is never fatal and never skips a record: a warning, a counter, and the records after the
+committed offset are handled again.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
+
+from parallel_consumer_runtime.core import Ledger, PartitionCommit, PartitionKey
+from parallel_consumer_runtime.errors import TemporaryError
+from parallel_consumer_runtime.offsets import OffsetMap, OffsetMetadataError, decode, encode_within
+
+METADATA_SIZE_MAX = 4096
+"""Characters; the broker's default of offset.metadata.max.bytes."""
+_LOOKUP_TIMEOUT_S = 5.0
+_LOOKUP_DEADLINE_S = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class Start(NamedTuple):
+    """Where one partition starts."""
+
+    key: PartitionKey
+    offset: int
+    """The committed offset, or OFFSET_INVALID to apply auto.offset.reset."""
+    ledger: Ledger
+    readable: bool
+    """False when there was metadata and it could not be read."""
+
+
+def starts(consumer: Consumer, partitions: Sequence[TopicPartition]) -> list[Start]:
+    """Ask the group for its commits. Owner thread; blocks up to 30 s.
+
+    Raises:
+        TemporaryError: when the coordinator does not answer.
+    """
+    if not partitions:
+        return []
+    deadline = time.monotonic() + _LOOKUP_DEADLINE_S
+    while True:
+        try:
+            committed = consumer.committed(
+                [TopicPartition(p.topic, p.partition) for p in partitions], timeout=_LOOKUP_TIMEOUT_S
+            )
+            break
+        except KafkaException as error:
+            if time.monotonic() >= deadline:
+                msg = f"the group's committed offsets could not be read: {error}"
+                raise TemporaryError(msg) from error
+    return [_start(consumer, partition) for partition in committed]
+
+
+def to_commit(commit: PartitionCommit, size_max: int = METADATA_SIZE_MAX) -> TopicPartition:
+    """Return the commit with its map as metadata, at most `size_max` characters long."""
+    metadata = ""
+    if commit.incomplete:
+        metadata, _ = encode_within(OffsetMap(commit.offset, commit.highest, commit.incomplete), size_max)
+    key = commit.source.key
+    return TopicPartition(key.topic, key.partition, commit.offset, metadata)
+
+
+def _start(consumer: Consumer, partition: TopicPartition) -> Start:
+    key = PartitionKey(partition.topic, partition.partition)
+    if partition.offset < 0:
+        return Start(key, OFFSET_INVALID, Ledger(), readable=True)
+    base = partition.offset
+    if not partition.metadata:
+        return Start(key, base, Ledger(base), readable=True)
+    try:
+        _, log_end = consumer.get_watermark_offsets(TopicPartition(*key), timeout=_LOOKUP_TIMEOUT_S)
+        known = decode(partition.metadata, base, log_end=log_end)
+    except (OffsetMetadataError, KafkaException) as error:
+        _log.warning(
+            "%s[%d]: the metadata committed at offset %d cannot be read (%s); its records are handled again",
+            key.topic,
+            key.partition,
+            base,
+            error,
+        )
+        return Start(key, base, Ledger(base), readable=False)
+    return Start(key, base, Ledger(base, known.highest, known.incomplete), readable=True)

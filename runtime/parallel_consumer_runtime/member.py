@@ -1,0 +1,321 @@
+"""One member of the group: wires owner, engine, worker and producer together, and lives and ends in order.
+
+Threads: this module lives on the event loop. The consumer has its owner thread, the producer its serving thread, the
+status server one per request; each crosses to the loop by `call_soon_threadsafe`, once per batch.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+from parallel_consumer_runtime.core import (
+    AdaptiveLimiter,
+    Bounds,
+    Engine,
+    PartitionCommit,
+    PartitionKey,
+    RetryPolicy,
+    Sample,
+)
+from parallel_consumer_runtime.dispatch import Dispatcher
+from parallel_consumer_runtime.errors import RuntimeFailure
+from parallel_consumer_runtime.handlers import Handler
+from parallel_consumer_runtime.kafka.config import consumer_config, producer_config
+from parallel_consumer_runtime.kafka.convert import Batch
+from parallel_consumer_runtime.kafka.owner import ConsumerOwner
+from parallel_consumer_runtime.kafka.positions import Start
+from parallel_consumer_runtime.kafka.producer import ResultProducer
+from parallel_consumer_runtime.observe import Board, Snapshot
+from parallel_consumer_runtime.observe.snapshot import head_of_line, partition_statuses
+from parallel_consumer_runtime.settings import LiveSettings, MemberState, MemberStatus, StaticSettings
+from parallel_consumer_runtime.workers import make_worker
+
+FLOW_INTERVAL_S = 0.02
+DRAIN_INTERVAL_S = 0.005
+SNAPSHOT_INTERVAL_S = 0.25
+LIMITER_INTERVAL_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Member:
+    """Consumes from `run` until it is told to stop.
+
+    Args:
+        name: the pod's name, which becomes group.instance.id.
+        settings: the static half.
+        live: the first live half.
+        handler: what is called for each record.
+        board: where snapshots go.
+
+    Must be made on the event loop's thread.
+    """
+
+    def __init__(self, name: str, settings: StaticSettings, live: LiveSettings, handler: Handler, board: Board) -> None:
+        loop = asyncio.get_running_loop()
+        self.name = name
+        self.state = MemberState.STARTING
+        self.failure: RuntimeFailure | None = None
+        self._settings = settings
+        self._live = live
+        self._board = board
+        self._engine = Engine(settings.ordering, _bounds(live), live.concurrency.bounds[0])
+        self._limiter = AdaptiveLimiter(*live.concurrency.bounds)
+        self._producer: ResultProducer | None = None
+        if settings.results_topic or settings.dead_letter_topic:
+            self._producer = ResultProducer(producer_config(settings, name), loop, self.on_failure)
+        self._dispatcher = Dispatcher(
+            self._engine, self._producer, name, settings.results_topic, settings.dead_letter_topic, _policy(live)
+        )
+        self._worker = make_worker(settings.worker, handler, self._dispatcher)
+        self._dispatcher.worker = self._worker
+        topics = settings.kafka.topics or [settings.kafka.topic_pattern or ""]
+        self._owner = ConsumerOwner(consumer_config(settings, name), topics, loop, self, settings.drain_timeout)
+        self._stop = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._ends: dict[PartitionKey, int] = {}
+        self._committing = False
+        self._commits = self._commit_failures = self._metadata_errors = self._rebalances = 0
+        self._joined = False
+        self._reachable = True
+        self._started_at = time.time()
+
+    async def run(self) -> None:
+        """Consume until `stop`, a failure, or cancellation; then drain, commit and close.
+
+        Raises:
+            RuntimeFailure: why the member could not go on.
+        """
+        tickers = [
+            asyncio.create_task(ticker)
+            for ticker in (self._tick_flow(), self._tick_commits(), self._tick_snapshots(), self._tick_limiter())
+        ]
+        for ticker in tickers:
+            ticker.add_done_callback(self._ticker_ended)
+        if self._producer is not None:
+            self._producer.start()
+        self._worker.start()
+        self._apply_state()
+        self._owner.start()
+        try:
+            await self._stop.wait()
+            await self._close()
+        finally:
+            for ticker in tickers:
+                ticker.cancel()
+            self._snapshot()
+        if self.failure is not None:
+            raise self.failure
+
+    def stop(self) -> None:
+        """Drain and end; called a second time, end without waiting for records in flight."""
+        if self._stop.is_set():
+            self._stop_now.set()
+        self._stop.set()
+
+    def apply(self, live: LiveSettings) -> None:
+        """Take a new live half; records in flight are not touched."""
+        self._live = live
+        self._engine.bounds = _bounds(live)
+        self._dispatcher.policy = _policy(live)
+        self._limiter.bound(*live.concurrency.bounds)
+        self._engine.limit = self._limiter.limit
+        self._apply_state()
+        self._snapshot()
+        self._dispatcher.wake()
+
+    # What the owner thread tells, on the event loop
+
+    def on_assigned(self, starts: Sequence[Start]) -> None:
+        """Partitions are ours."""
+        for start in starts:
+            self._engine.assign(start.key, start.ledger)
+            self._metadata_errors += not start.readable
+        self._rebalances += self._joined
+        self._joined = True
+        self._apply_state()
+        _log.info(
+            "assigned: %s", ", ".join(f"{s.key.topic}[{s.key.partition}]@{s.offset}" for s in starts) or "nothing"
+        )
+
+    def on_batch(self, batch: Batch) -> None:
+        """Records were polled."""
+        for key, records in batch.items():
+            self._engine.offer(key, records)
+        self._flow()
+        self._dispatcher.wake()
+
+    async def on_revoking(self, keys: Sequence[PartitionKey]) -> list[PartitionCommit]:
+        """Drain partitions before they are given up."""
+        self._engine.close(keys)
+        await self._drained(keys)
+        return self._engine.final_commits(keys)
+
+    def on_revoked(self, keys: Sequence[PartitionKey], *, lost: bool) -> None:
+        """Partitions are gone."""
+        self._engine.revoke(keys)
+        for key in keys:
+            self._ends.pop(key, None)
+        self._rebalances += 1
+        _log.info("%s: %s", "lost" if lost else "revoked", ", ".join(f"{k.topic}[{k.partition}]" for k in keys))
+        self._dispatcher.wake()
+
+    def on_committed(self, commits: Sequence[PartitionCommit], error: str | None) -> None:
+        """A commit ended."""
+        self._committing = False
+        self._engine.committed(commits, acknowledged=error is None)
+        if error is None:
+            self._commits += 1
+        else:
+            self._commit_failures += 1
+            _log.warning("a commit failed (%s); it is repeated", error)
+
+    def on_end_offsets(self, ends: dict[PartitionKey, int]) -> None:
+        """High watermarks."""
+        self._ends = ends
+
+    def on_reachable(self, *, reachable: bool) -> None:
+        """Brokers answer, or none does."""
+        self._reachable = reachable
+        if not reachable:
+            _log.warning("no broker answers at %s", self._settings.kafka.bootstrap_servers)
+
+    def on_failure(self, failure: RuntimeFailure) -> None:
+        """The member cannot go on."""
+        if self.failure is None:
+            self.failure = failure
+        self._stop.set()
+        self._stop_now.set()
+
+    # Life
+
+    def _apply_state(self) -> None:
+        if self._stop.is_set():
+            return
+        self._engine.halted = self._live.paused
+        if self._joined:
+            self.state = MemberState.PAUSED if self._live.paused else MemberState.RUNNING
+
+    async def _close(self) -> None:
+        self.state = MemberState.DRAINING
+        self._engine.halted = True
+        self._snapshot()
+        keys = list(self._engine.partitions)
+        await self._drained(keys)
+        self.state = MemberState.CLOSING
+        self._snapshot()
+        # What failed the owner may have left partitions to others: then nothing may be committed.
+        await self._owner.stop([] if self.failure else self._engine.final_commits(keys))
+        self._engine.revoke(keys)
+        await self._worker.stop()
+        if self._producer is not None:
+            await self._producer.stop()
+        self.state = MemberState.CLOSED
+
+    async def _drained(self, keys: Sequence[PartitionKey]) -> None:
+        deadline = time.monotonic() + self._settings.drain_timeout
+        while (active := self._engine.active(keys)) and not self._stop_now.is_set():
+            if time.monotonic() >= deadline:
+                _log.warning("%d records in flight did not end within the drain timeout", active)
+                return
+            await asyncio.sleep(DRAIN_INTERVAL_S)
+
+    # Tickers
+
+    async def _tick_flow(self) -> None:
+        while True:
+            await asyncio.sleep(FLOW_INTERVAL_S)
+            self._flow()
+
+    async def _tick_commits(self) -> None:
+        while True:
+            await asyncio.sleep(self._live.commit_interval)
+            if not self._committing and self.state in {MemberState.RUNNING, MemberState.PAUSED, MemberState.DRAINING}:
+                self._commit()
+
+    async def _tick_snapshots(self) -> None:
+        while True:
+            self._snapshot()
+            await asyncio.sleep(SNAPSHOT_INTERVAL_S)
+
+    async def _tick_limiter(self) -> None:
+        counters = self._dispatcher.counters
+        calls, failures, busy_s = counters.calls, counters.failures, counters.busy_s
+        while True:
+            await asyncio.sleep(LIMITER_INTERVAL_S)
+            ended, failed, busy = counters.calls - calls, counters.failures - failures, counters.busy_s - busy_s
+            calls, failures, busy_s = counters.calls, counters.failures, counters.busy_s
+            saturated = self._engine.statistics().ready > 0 and self._engine.in_flight >= self._engine.limit
+            latency_s = busy / ended if ended else 0.0
+            self._engine.limit = self._limiter.update(Sample(max(0, ended - failed), failed, latency_s, saturated))
+            self._dispatcher.wake()
+
+    def _ticker_ended(self, ticker: asyncio.Task[None]) -> None:
+        if not ticker.cancelled() and (error := ticker.exception()) is not None:
+            _log.error("a periodic task failed", exc_info=error)
+            self.on_failure(RuntimeFailure(f"a periodic task failed: {error!r}"))
+
+    def _flow(self) -> None:
+        flow = self._engine.flow()
+        if flow.pause:
+            self._owner.pause(flow.pause)
+        if flow.resume:
+            self._owner.resume(flow.resume)
+        self._owner.want(flow.wanted)
+
+    def _commit(self) -> None:
+        if commits := self._engine.commits():
+            self._committing = True
+            self._owner.commit(commits)
+
+    def _snapshot(self) -> None:
+        engine, counters, now = self._engine, self._dispatcher.counters, time.monotonic()
+        statistics = engine.statistics()
+        partitions = partition_statuses(engine, self._ends)
+        lags = [partition.lag for partition in partitions]
+        oldest = next(iter(self._dispatcher.running), None)
+        status = MemberStatus(
+            member=self.name,
+            state=self.state,
+            revision=self._live.revision,
+            epoch=engine.epoch,
+            rebalances=self._rebalances,
+            concurrency=engine.limit,
+            in_flight=statistics.in_flight,
+            buffered=statistics.buffered,
+            handled=statistics.completed,
+            failures=counters.failures,
+            dead_lettered=counters.dead_lettered,
+            results=0 if self._producer is None else self._producer.acknowledged - counters.dead_lettered,
+            skipped=statistics.skipped,
+            metadata_errors=self._metadata_errors,
+            lag=sum(lag for lag in lags if lag is not None) if self._joined and None not in lags else None,
+            kafka_reachable=self._reachable,
+            partitions=partitions,
+            head_of_line=head_of_line(oldest, time.perf_counter()),
+            started_at=self._started_at,
+            first_handled_at=counters.first_handled_at,
+            error=str(self.failure) if self.failure else None,
+        )
+        self._board.put(
+            Snapshot(
+                status=status,
+                engine=statistics,
+                calls=counters.calls,
+                busy_s=counters.busy_s,
+                commits=self._commits,
+                commit_failures=self._commit_failures,
+                polled_at=self._owner.polled_at,
+                taken_at=now,
+                joined=self._joined,
+            )
+        )
+
+
+def _bounds(live: LiveSettings) -> Bounds:
+    return Bounds(live.buffer.records_per_partition, live.buffer.records, live.buffer.bytes)
+
+
+def _policy(live: LiveSettings) -> RetryPolicy:
+    return RetryPolicy(live.retry.max_attempts, live.retry.initial_backoff, live.retry.max_backoff)

@@ -1,0 +1,92 @@
+"""The snapshot in Prometheus' text format. Labels are bounded: topic and partition, nothing that users choose."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from parallel_consumer_runtime.observe.snapshot import Board, Snapshot
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PREFIX = "parallel_consumer_"
+
+
+class SnapshotCollector(Collector):
+    """Turns the newest snapshot into metric families. Any thread."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield every family; nothing before the first snapshot."""
+        snapshot = self._board.get()
+        if snapshot is not None:
+            yield from _gauges(snapshot)
+            yield from _counters(snapshot)
+            yield from _partitions(snapshot)
+
+
+def make_registry(board: Board) -> CollectorRegistry:
+    """Return a registry with the snapshot and the process's own figures (memory, CPU, file descriptors)."""
+    registry = CollectorRegistry()
+    registry.register(SnapshotCollector(board))
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    return registry
+
+
+def render_metrics(registry: CollectorRegistry) -> bytes:
+    """Return the exposition."""
+    return generate_latest(registry)
+
+
+def _gauges(snapshot: Snapshot) -> Iterable[Metric]:
+    status, engine = snapshot.status, snapshot.engine
+    head = status.head_of_line
+    for name, text, value in (
+        ("concurrency", "Records that may be in flight now", status.concurrency),
+        ("in_flight", "Records with the handler", engine.in_flight),
+        ("producing", "Records whose results are not acknowledged yet", engine.producing),
+        ("retrying", "Records that wait for another attempt", engine.retrying),
+        ("buffered", "Records waiting or running", engine.buffered),
+        ("buffered_bytes", "Bytes of keys and values waiting or running", engine.buffered_bytes),
+        ("paused_partitions", "Partitions not fetched from, because a bound is reached", engine.paused_partitions),
+        ("kafka_reachable", "1 while brokers answer", int(status.kafka_reachable)),
+        ("head_of_line_age_seconds", "Age of the oldest record in flight", head.age_s if head else 0),
+    ):
+        yield GaugeMetricFamily(_PREFIX + name, text, value=value)
+
+
+def _counters(snapshot: Snapshot) -> Iterable[Metric]:
+    status = snapshot.status
+    for name, text, value in (
+        ("handled", "Records completed", status.handled),
+        ("calls", "Handler calls that ended", snapshot.calls),
+        ("busy_seconds", "Time spent in handlers, summed over all calls", snapshot.busy_s),
+        ("failures", "Handler calls that raised", status.failures),
+        ("dead_lettered", "Records acknowledged by the dead-letter topic", status.dead_lettered),
+        ("results", "Records acknowledged by the results topic", status.results),
+        ("skipped", "Records not handled because the committed map says they are complete", status.skipped),
+        ("metadata_errors", "Committed maps that could not be read", status.metadata_errors),
+        ("rebalances", "Assignments after the first, and revocations", status.rebalances),
+        ("commits", "Commits acknowledged", snapshot.commits),
+        ("commit_failures", "Commits refused or unanswered", snapshot.commit_failures),
+    ):
+        yield CounterMetricFamily(_PREFIX + name, text, value=value)
+
+
+def _partitions(snapshot: Snapshot) -> Iterable[Metric]:
+    labels = ["topic", "partition"]
+    lag = GaugeMetricFamily(_PREFIX + "lag", "Records not complete by the last commit", labels=labels)
+    committed = GaugeMetricFamily(_PREFIX + "committed_offset", "Last acknowledged commit", labels=labels)
+    for partition in snapshot.status.partitions:
+        values = [partition.topic, str(partition.partition)]
+        if partition.lag is not None:
+            lag.add_metric(values, partition.lag)
+        if partition.committed is not None:
+            committed.add_metric(values, partition.committed)
+    yield lag
+    yield committed

@@ -1,0 +1,83 @@
+"""The one view of a member that everything outside reads: made on the event loop, handed to the server's threads."""
+
+import hashlib
+import threading
+from typing import NamedTuple
+
+from parallel_consumer_runtime.core import Engine, EngineStatistics, PartitionKey, Task
+from parallel_consumer_runtime.settings import HeadOfLine, MemberStatus, PartitionStatus
+
+
+class Snapshot(NamedTuple):
+    """One moment. Immutable."""
+
+    status: MemberStatus
+    engine: EngineStatistics
+    calls: int
+    busy_s: float
+    """Time spent in handlers since the start, summed over all calls, seconds."""
+    commits: int
+    commit_failures: int
+    polled_at: float
+    """When the owner thread last came round, monotonic seconds."""
+    taken_at: float
+    """When this was made, monotonic seconds."""
+    joined: bool
+    """The group has assigned to this member, perhaps nothing."""
+
+
+class Board:
+    """Holds the newest snapshot. Written by the event loop, read by any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._snapshot: Snapshot | None = None
+
+    def put(self, snapshot: Snapshot) -> None:
+        """Replace the snapshot."""
+        with self._lock:
+            self._snapshot = snapshot
+
+    def get(self) -> Snapshot | None:
+        """Return the newest, None before the first."""
+        with self._lock:
+            return self._snapshot
+
+
+def partition_statuses(engine: Engine, ends: dict[PartitionKey, int]) -> list[PartitionStatus]:
+    """Return the assigned partitions, in order."""
+    statuses: list[PartitionStatus] = []
+    for key, partition in sorted(engine.partitions.items()):
+        end = ends.get(key)
+        committed = partition.committed
+        lag = None if end is None else max(0, end - committed) if committed is not None else end or None
+        if end == 0:
+            lag = 0
+        statuses.append(
+            PartitionStatus(
+                topic=key.topic,
+                partition=key.partition,
+                committed=committed,
+                end=end,
+                lag=lag,
+                buffered=partition.buffered,
+                paused=partition.paused,
+            )
+        )
+    return statuses
+
+
+def head_of_line(task: Task | None, now: float) -> HeadOfLine | None:
+    """Return what is known of the oldest task in flight; the key only as a hash."""
+    if task is None:
+        return None
+    record = task.record
+    key_hash = None if record.key is None else hashlib.blake2s(record.key, digest_size=4).hexdigest()
+    return HeadOfLine(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        age_s=round(now - task.started_at, 3),
+        key_hash=key_hash,
+        attempt=task.attempt,
+    )

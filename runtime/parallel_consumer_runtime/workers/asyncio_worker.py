@@ -1,0 +1,78 @@
+"""Coroutines that pull: no task object, no thread crossing and no queue per record.
+
+Keeps: as many coroutines as the limit allows, made when first needed; those above a lowered limit end when idle.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from parallel_consumer_runtime.handlers import Context, Record, Returned
+from parallel_consumer_runtime.workers.contract import Source
+
+_STRAIGHT_MAX = 256
+"""Handler calls that may follow each other before the loop gets a turn: handlers that never wait must not starve
+rebalances, acknowledgements and commits."""
+
+
+class AsyncWorker:
+    """Runs `async def` handlers on the event loop that made it."""
+
+    def __init__(self, handler: Callable[[Record, Context], Awaitable[Returned]], source: Source) -> None:
+        self._handler = handler
+        self._source = source
+        self._pullers: set[asyncio.Task[None]] = set()
+        self._idle: deque[asyncio.Future[bool]] = deque()
+        self._straight = 0
+        self._stopping = False
+
+    def start(self) -> None:
+        """Nothing to do: coroutines are made by `wake`."""
+
+    def wake(self, tasks: int) -> None:
+        """Wake idle coroutines, and make more up to the limit."""
+        while tasks > 0 and self._idle:
+            self._idle.popleft().set_result(True)
+            tasks -= 1
+        for _ in range(min(tasks, self._source.limit - len(self._pullers))):
+            puller = asyncio.get_running_loop().create_task(self._pull())
+            self._pullers.add(puller)
+            puller.add_done_callback(self._pullers.discard)
+
+    async def stop(self) -> None:
+        """Cancel every coroutine and wait for their ends."""
+        self._stopping = True
+        for puller in self._pullers:
+            puller.cancel()
+        await asyncio.gather(*self._pullers, return_exceptions=True)
+
+    async def _pull(self) -> None:
+        source, handler = self._source, self._handler
+        while not self._stopping:
+            task = source.take()
+            if task is None:
+                if len(self._pullers) > source.limit:
+                    return
+                await self._wait()
+                continue
+            try:
+                returned = await handler(task.record, source.context(task))
+            except asyncio.CancelledError as error:
+                if self._stopping:
+                    raise
+                source.failed(task, error)
+            except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit included
+                source.failed(task, error)
+            else:
+                source.succeeded(task, returned)
+            self._straight += 1
+            if self._straight >= _STRAIGHT_MAX:
+                self._straight = 0
+                await asyncio.sleep(0)
+
+    async def _wait(self) -> None:
+        self._straight = 0
+        woken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        # Last in, first out would leave some coroutines cold; first in, first out spreads nothing that matters.
+        self._idle.append(woken)
+        await woken
