@@ -114,16 +114,18 @@ class Dispatcher:
             self._completed()
             self.engine.complete(task)
             return
-        results = [returned] if isinstance(returned, Result) else list(returned)
+        try:
+            results = [returned] if isinstance(returned, Result) else list(returned)
+        except Exception as error:  # noqa: BLE001 - a generator is the handler's code, and anything may be returned
+            self._fail(task, error)
+            return
         if not results:
             self._completed()
             self.engine.complete(task)
         elif self._results_topic is None or self._sender is None:
             self._fail(task, TypeError("the handler returned results, and spec.results.topic is not set"))
-        elif strange := next((r for r in results if not isinstance(r, Result)), None):
-            self._fail(
-                task, TypeError(f"the handler returned {type(strange).__name__}: return context.result(…) or None")
-            )
+        elif (strange := _strange(results)) is not None:
+            self._fail(task, TypeError(f"the handler returned {strange}: return context.result(…) or None"))
         else:
             self._send(task, self._results_topic, results)
 
@@ -221,3 +223,8 @@ class Dispatcher:
                 error,
                 what_next,
             )
+
+
+def _strange(results: Sequence[object]) -> str | None:
+    """Return the type of the first that is no Result; users' handlers are not all type-checked."""
+    return next((type(result).__name__ for result in results if not isinstance(result, Result)), None)

@@ -38,7 +38,7 @@ class ParallelConsumerSpec(SettingsModel):
     """How records become handler calls."""
     results: ResultsSpec | None = None
     """Where records returned by the handler go. Needed only when it returns any."""
-    env: Annotated[list[JsonObject], Field(max_length=256)] = Field(default_factory=list)
+    env: Annotated[list[JsonObject], Field(max_length=256)] = Field(default_factory=list[JsonObject])
     """Environment variables for the handler, as in a container."""
     resources: JsonObject = Field(default_factory=dict)
     """Requests and limits of the consumer container, as in a container."""
