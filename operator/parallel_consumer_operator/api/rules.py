@@ -1,0 +1,93 @@
+"""The CEL rules of the schema, by the path they stand at: what a type and a bound cannot say.
+
+A rule stands at the field it speaks of, so that a refusal names the path. The same rules are validators of the
+settings model; a corpus holds the two together.
+"""
+
+from parallel_consumer_operator.api.structural import Schema
+from parallel_consumer_runtime.settings import FORBIDDEN_KEYS, MANAGED_KEYS
+
+_NAME_LENGTH_MAX = 52
+"""A StatefulSet's name and an eleven-character revision suffix make a label of at most 63."""
+
+
+def _rule(expression: str, message: str, field: str | None = None) -> Schema:
+    rule: Schema = {"rule": expression, "message": message}
+    return rule if field is None else {**rule, "fieldPath": field}
+
+
+def _between(least: str, most: str, message: str) -> list[Schema]:
+    return [_rule(f"duration(self) >= duration('{least}') && duration(self) <= duration('{most}')", message)]
+
+
+def _refused_keys() -> list[Schema]:
+    managed = [_rule(f"!('{key}' in self)", f"'{key}' is managed: {why}") for key, why in MANAGED_KEYS.items()]
+    return managed + [_rule(f"!('{key}' in self)", f"'{key}' is refused: {why}") for key, why in FORBIDDEN_KEYS.items()]
+
+
+RULES: dict[str, list[Schema]] = {
+    "": [
+        _rule(
+            f"self.metadata.name.size() <= {_NAME_LENGTH_MAX} && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            f"metadata.name becomes the name of a Service and of pods: at most {_NAME_LENGTH_MAX} lower-case letters, "
+            "digits and dashes, beginning with a letter",
+        ),
+    ],
+    "spec.kafka": [
+        _rule("has(self.topics) != has(self.topicPattern)", "set either topics or topicPattern, and only one of them"),
+    ],
+    "spec.kafka.groupId": [
+        _rule("self == oldSelf", "is immutable: another group is another position in every topic; make a new object"),
+    ],
+    "spec.kafka.sessionTimeout": _between("6s", "30m", "must lie between 6s and 30m, the broker's own bounds"),
+    "spec.kafka.config": _refused_keys(),
+    "spec.kafka.consumerConfig": _refused_keys(),
+    "spec.kafka.producerConfig": _refused_keys(),
+    "spec.processing": [
+        _rule(
+            "!has(self.retry) || !has(self.retry.maxAttempts) || self.retry.maxAttempts == 0 || has(self.deadLetter)",
+            "retry.maxAttempts needs deadLetter.topic: a record that used up its attempts must go somewhere",
+            ".deadLetter",
+        ),
+    ],
+    "spec.processing.commitInterval": _between("10ms", "60s", "must lie between 10ms and 60s"),
+    "spec.processing.drainTimeout": _between("0s", "1h", "must lie between 0s and 1h"),
+    "spec.processing.concurrency": [
+        _rule("!has(self.fixed) || (!has(self.min) && !has(self.max))", "set either fixed, or min and max"),
+        _rule("has(self.fixed) || (has(self.min) && has(self.max))", "set either fixed, or both min and max"),
+        _rule("!has(self.min) || !has(self.max) || self.min <= self.max", "min must not be greater than max", ".min"),
+    ],
+    "spec.processing.retry": [
+        _rule(
+            "!has(self.initialBackoff) || !has(self.maxBackoff) || duration(self.initialBackoff) <= duration(self.maxBackoff)",
+            "initialBackoff must not be longer than maxBackoff",
+            ".initialBackoff",
+        ),
+    ],
+}
+"""Path of the object or field, dots between, to the rules that stand there."""
+
+DEFAULTS_LEFT_OUT = ("spec.processing.concurrency",)
+"""Fields whose default the API server must not write into the object: `fixed: 16`, once stored, would stay beside the
+`min` and `max` that a later `kubectl apply` adds, and be refused with them."""
+
+
+def add_rules(root: Schema) -> None:
+    """Put every rule at its place in the schema, and take out the defaults that must not be stored.
+
+    Raises:
+        KeyError: naming a path that the schema does not have.
+    """
+    for path, rules in RULES.items():
+        _at(root, path)["x-kubernetes-validations"] = rules
+    for path in DEFAULTS_LEFT_OUT:
+        parents, name = path.split(".")[:-1], path.rsplit(".", 1)[-1]
+        _at(root, path).pop("default")
+        _at(root, ".".join(parents)).get("default", {}).pop(name, None)
+
+
+def _at(root: Schema, path: str) -> Schema:
+    schema = root
+    for part in path.split(".") if path else ():
+        schema = schema["properties"][part]
+    return schema

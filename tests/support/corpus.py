@@ -1,0 +1,176 @@
+"""Valid and invalid ParallelConsumers; the settings model and the API server judge the same corpus."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from parallel_consumer_runtime.settings import FORBIDDEN_KEYS, MANAGED_KEYS
+
+Manifest = dict[str, Any]
+
+
+class _Remove:
+    """Marks a field to take away."""
+
+
+REMOVE = _Remove()
+
+
+def manifest(name: str = "orders", **changes: Any) -> Manifest:
+    """Return a minimal valid object with fields set by path, `__` for dots: `spec__kafka__topics=["a"]`."""
+    return changed(
+        {
+            "apiVersion": "parallelconsumer.io/v1alpha1",
+            "kind": "ParallelConsumer",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "image": "orders:1",
+                "handler": "orders.handlers:on_order",
+                "kafka": {"bootstrapServers": "kafka:9092", "groupId": "orders", "topics": ["orders"]},
+            },
+        },
+        {path.replace("__", "."): value for path, value in changes.items()},
+    )
+
+
+def changed(original: Manifest, changes: dict[str, Any]) -> Manifest:
+    """Return a copy with each dotted path set, or taken away for REMOVE."""
+    result = copy.deepcopy(original)
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        place = result
+        for part in parents:
+            place = place.setdefault(part, {})
+        if isinstance(value, _Remove):
+            place.pop(last, None)
+        else:
+            place[last] = value
+    return result
+
+
+@dataclass(frozen=True)
+class Case:
+    """One manifest and, when it is to be refused, the path that the refusal names."""
+
+    title: str
+    changes: dict[str, Any]
+    path: str | None = None
+
+    @property
+    def manifest(self) -> Manifest:
+        """The whole object."""
+        return changed(manifest(), self.changes)
+
+
+_PROCESSING = "spec.processing"
+_CONCURRENCY = "spec.processing.concurrency"
+
+VALID = [
+    Case("minimal", {}),
+    Case("pattern instead of topics", {"spec.kafka.topics": REMOVE, "spec.kafka.topicPattern": "^orders-.*"}),
+    Case("nulls where a field may be left out", {"spec.results": None, "spec.kafka.topicPattern": None}),
+    Case("empty processing", {_PROCESSING: {}}),
+    Case("fixed concurrency", {_CONCURRENCY: {"fixed": 64}}),
+    Case("fixed concurrency beside nulls", {_CONCURRENCY: {"fixed": 64, "min": None, "max": None}}),
+    Case("adapted concurrency", {_CONCURRENCY: {"min": 8, "max": 500}}),
+    Case("adapted concurrency of one value", {_CONCURRENCY: {"min": 8, "max": 8}}),
+    Case("most concurrency", {_CONCURRENCY: {"fixed": 10_000}}),
+    Case(
+        "limited attempts with dead letters",
+        {f"{_PROCESSING}.retry": {"maxAttempts": 5}, f"{_PROCESSING}.deadLetter": {"topic": "dead"}},
+    ),
+    Case("dead letters without a limit", {f"{_PROCESSING}.deadLetter": {"topic": "dead"}}),
+    Case("compound duration", {"spec.kafka.sessionTimeout": "1m30s"}),
+    Case("fractional duration", {f"{_PROCESSING}.commitInterval": "0.5s"}),
+    Case("least session", {"spec.kafka.sessionTimeout": "6s"}),
+    Case("longest session", {"spec.kafka.sessionTimeout": "30m"}),
+    Case("least commit interval", {f"{_PROCESSING}.commitInterval": "10ms"}),
+    Case("no draining", {f"{_PROCESSING}.drainTimeout": "0s"}),
+    Case("paused", {f"{_PROCESSING}.paused": True}),
+    Case("partition order on threads", {f"{_PROCESSING}.ordering": "Partition", f"{_PROCESSING}.worker": "Thread"}),
+    Case("free client configuration", {"spec.kafka.consumerConfig": {"fetch.min.bytes": "1024"}}),
+    Case("no pods", {"spec.replicas": 0}),
+    Case("a thousand pods", {"spec.replicas": 1000}),
+    Case("results", {"spec.results": {"topic": "quotes"}}),
+    Case(
+        "environment by reference",
+        {"spec.env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]},
+    ),
+    Case("resources", {"spec.resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}),
+    Case(
+        "template",
+        {"spec.template": {"metadata": {"labels": {"team": "x"}}, "spec": {"nodeSelector": {"disk": "ssd"}}}},
+    ),
+    Case("pull policy", {"spec.imagePullPolicy": "Never"}),
+    Case("buffer", {f"{_PROCESSING}.buffer": {"records": 10, "recordsPerPartition": 5, "bytes": "1Mi"}}),
+]
+
+INVALID = [
+    Case("unknown field", {"spec.parallelism": 4}, "spec.parallelism"),
+    Case("unknown nested field", {"spec.kafka.topic": "orders"}, "spec.kafka.topic"),
+    Case("no image", {"spec.image": REMOVE}, "spec.image"),
+    Case("empty image", {"spec.image": ""}, "spec.image"),
+    Case("no handler", {"spec.handler": REMOVE}, "spec.handler"),
+    Case("handler without a function", {"spec.handler": "orders.handlers"}, "spec.handler"),
+    Case("no kafka", {"spec.kafka": REMOVE}, "spec.kafka"),
+    Case("no brokers", {"spec.kafka.bootstrapServers": REMOVE}, "spec.kafka.bootstrapServers"),
+    Case("no group", {"spec.kafka.groupId": REMOVE}, "spec.kafka.groupId"),
+    Case("neither topics nor pattern", {"spec.kafka.topics": REMOVE}, "spec.kafka"),
+    Case("topics and pattern", {"spec.kafka.topicPattern": "^o"}, "spec.kafka"),
+    Case("no topic in the list", {"spec.kafka.topics": []}, "spec.kafka.topics"),
+    Case("bad topic name", {"spec.kafka.topics": ["a b"]}, "spec.kafka.topics[0]"),
+    Case(
+        "pattern without anchor",
+        {"spec.kafka.topics": REMOVE, "spec.kafka.topicPattern": "orders"},
+        "spec.kafka.topicPattern",
+    ),
+    Case("unknown reset", {"spec.kafka.autoOffsetReset": "earliest"}, "spec.kafka.autoOffsetReset"),
+    Case("session too short", {"spec.kafka.sessionTimeout": "5s"}, "spec.kafka.sessionTimeout"),
+    Case("session too long", {"spec.kafka.sessionTimeout": "31m"}, "spec.kafka.sessionTimeout"),
+    Case("session without unit", {"spec.kafka.sessionTimeout": "45"}, "spec.kafka.sessionTimeout"),
+    Case("session as a number", {"spec.kafka.sessionTimeout": 45}, "spec.kafka.sessionTimeout"),
+    Case("too many pods", {"spec.replicas": 1001}, "spec.replicas"),
+    Case("negative pods", {"spec.replicas": -1}, "spec.replicas"),
+    Case("fixed and min", {_CONCURRENCY: {"fixed": 4, "min": 2}}, _CONCURRENCY),
+    Case("fixed and both", {_CONCURRENCY: {"fixed": 4, "min": 2, "max": 8}}, _CONCURRENCY),
+    Case("min alone", {_CONCURRENCY: {"min": 2}}, _CONCURRENCY),
+    Case("max alone", {_CONCURRENCY: {"max": 2}}, _CONCURRENCY),
+    Case("empty concurrency", {_CONCURRENCY: {}}, _CONCURRENCY),
+    Case("min above max", {_CONCURRENCY: {"min": 9, "max": 8}}, _CONCURRENCY),
+    Case("no concurrency", {_CONCURRENCY: {"fixed": 0}}, f"{_CONCURRENCY}.fixed"),
+    Case("too much concurrency", {_CONCURRENCY: {"fixed": 10_001}}, f"{_CONCURRENCY}.fixed"),
+    Case("attempts without dead letters", {f"{_PROCESSING}.retry": {"maxAttempts": 5}}, _PROCESSING),
+    Case(
+        "backoff upside down",
+        {f"{_PROCESSING}.retry": {"initialBackoff": "1m", "maxBackoff": "1s"}},
+        f"{_PROCESSING}.retry",
+    ),
+    Case(
+        "backoff above the default maximum", {f"{_PROCESSING}.retry": {"initialBackoff": "1m"}}, f"{_PROCESSING}.retry"
+    ),
+    Case("commits too often", {f"{_PROCESSING}.commitInterval": "9ms"}, f"{_PROCESSING}.commitInterval"),
+    Case("commits too rare", {f"{_PROCESSING}.commitInterval": "61s"}, f"{_PROCESSING}.commitInterval"),
+    Case("drains too long", {f"{_PROCESSING}.drainTimeout": "2h"}, f"{_PROCESSING}.drainTimeout"),
+    Case("unknown ordering", {f"{_PROCESSING}.ordering": "key"}, f"{_PROCESSING}.ordering"),
+    Case("unknown worker", {f"{_PROCESSING}.worker": "Fork"}, f"{_PROCESSING}.worker"),
+    Case("no buffer", {f"{_PROCESSING}.buffer": {"records": 0}}, f"{_PROCESSING}.buffer.records"),
+    Case("bad size", {f"{_PROCESSING}.buffer": {"bytes": "64MB"}}, f"{_PROCESSING}.buffer.bytes"),
+    Case("results without topic", {"spec.results": {}}, "spec.results.topic"),
+    Case(
+        "dead letters to a bad topic",
+        {f"{_PROCESSING}.deadLetter": {"topic": "a/b"}},
+        f"{_PROCESSING}.deadLetter.topic",
+    ),
+    Case("unknown pull policy", {"spec.imagePullPolicy": "Sometimes"}, "spec.imagePullPolicy"),
+    Case("environment as a map", {"spec.env": {"A": "b"}}, "spec.env"),
+    Case("configuration value as a number", {"spec.kafka.config": {"linger.ms": 5}}, "spec.kafka.config.linger.ms"),
+    *(
+        Case(f"{place} sets {key}", {f"spec.kafka.{place}": {key: "x"}}, f"spec.kafka.{place}")
+        for place, keys in (
+            ("config", [*MANAGED_KEYS, *FORBIDDEN_KEYS]),
+            ("consumerConfig", ["group.id", "plugin.library.paths"]),
+            ("producerConfig", ["acks", "sasl.password"]),
+        )
+        for key in keys
+    ),
+]
