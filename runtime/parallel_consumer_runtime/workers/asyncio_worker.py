@@ -11,7 +11,7 @@ from parallel_consumer_runtime.handlers import Context, Record, Returned
 from parallel_consumer_runtime.workers.contract import Source
 
 _STRAIGHT_MAX = 256
-"""Handler calls that may follow each other before the loop gets a turn: handlers that never wait must not starve
+"""Handler calls of all coroutines that may follow each other before the loop gets a turn: handlers that never wait must not starve
 rebalances, acknowledgements and commits."""
 
 
@@ -67,11 +67,14 @@ class AsyncWorker:
                 source.succeeded(task, returned)
             self._straight += 1
             if self._straight >= _STRAIGHT_MAX:
-                self._straight = 0
+                if self._straight == _STRAIGHT_MAX:
+                    asyncio.get_running_loop().call_soon(self._begin_turn)
                 await asyncio.sleep(0)
 
-    async def _wait(self) -> None:
+    def _begin_turn(self) -> None:
         self._straight = 0
+
+    async def _wait(self) -> None:
         woken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         # Last in, first out would leave some coroutines cold; first in, first out spreads nothing that matters.
         self._idle.append(woken)
