@@ -147,8 +147,8 @@ class EngineMachine(RuleBasedStateMachine):
                 self._note(task)
             self.running, self.producing = [], []
             self.engine.wake_retries(9.0)
-            while (task := self.engine.take(0.0)) is not None:
-                self.running.append(task)
+            while (ready := self.engine.take(0.0)) is not None:
+                self.running.append(ready)
         self.engine.wake_retries(9.0)
         drain(self.engine)
         for partition, position in self.positions.items():

@@ -34,8 +34,9 @@ def test_plans_what_a_naive_model_plans(base: int, data: st.DataObject) -> None:
     ledger, model, position = Ledger(base), Model(base), base
     for _ in range(data.draw(st.integers(0, 40))):
         incomplete = sorted(set(model.delivered) - model.completed)
-        if incomplete and data.draw(st.booleans()):
-            offset = data.draw(st.sampled_from(incomplete))
+        ending: bool = data.draw(st.booleans())
+        if incomplete and ending:
+            offset: int = data.draw(st.sampled_from(incomplete))
             ledger.complete(offset)
             model.completed.add(offset)
         else:
