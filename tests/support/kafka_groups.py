@@ -1,0 +1,124 @@
+"""Reads a consumer group as the broker wrote it down: the records of `__consumer_offsets`, parsed.
+
+The admin protocol does not tell a classic group's generation, so it is read from the group's metadata record
+(key version 2), which the coordinator appends whenever the group's generation, protocol or members change.
+"""
+
+import struct
+from dataclasses import dataclass, field
+
+GROUP_METADATA_KEY = 2
+MEMBERS_WITH_INSTANCE_ID = 3
+VALUES_WITH_STATE_TIME = 2
+VALUES_WITH_REBALANCE_TIMEOUT = 1
+VALUE_VERSION_MAX = 3
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member, as the coordinator knows it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    assignment: tuple[tuple[str, int], ...] = ()
+    """(topic, partition) pairs, sorted."""
+
+
+@dataclass(frozen=True)
+class GroupRecord:
+    """The last metadata record of a classic group."""
+
+    group: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    members: tuple[Member, ...] = field(default=())
+
+
+class _Reader:
+    """Reads Kafka's fixed-width big-endian fields off a byte string; running short is a struct.error."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def int16(self) -> int:
+        return self._fixed(">h", 2)
+
+    def int32(self) -> int:
+        return self._fixed(">i", 4)
+
+    def int64(self) -> int:
+        return self._fixed(">q", 8)
+
+    def string(self) -> str | None:
+        length = self.int16()
+        return None if length < 0 else self._take(length).decode()
+
+    def data(self) -> bytes:
+        length = self.int32()
+        return b"" if length < 0 else self._take(length)
+
+    def _fixed(self, layout: str, size: int) -> int:
+        (value,) = struct.unpack(layout, self._take(size))
+        return int(value)
+
+    def _take(self, size: int) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        if len(piece) != size:
+            raise ValueError("a group metadata record ends too early")
+        self._at += size
+        return piece
+
+
+def group_of_key(key: bytes) -> str | None:
+    """Return the group whose metadata the record of this key holds; None for commits and newer kinds of groups."""
+    reader = _Reader(key)
+    if reader.int16() != GROUP_METADATA_KEY:
+        return None
+    return reader.string()
+
+
+def parse_group(group: str, value: bytes) -> GroupRecord:
+    """Parse a group metadata value.
+
+    Raises:
+        ValueError: the version is newer than this parser, or the record is cut short.
+    """
+    reader = _Reader(value)
+    version = reader.int16()
+    if not 0 <= version <= VALUE_VERSION_MAX:
+        raise ValueError(f"group metadata value of version {version}; this parser knows up to {VALUE_VERSION_MAX}")
+    reader.string()  # protocol type
+    generation = reader.int32()
+    protocol = reader.string()
+    leader = reader.string()
+    if version >= VALUES_WITH_STATE_TIME:
+        reader.int64()
+    members = tuple(_member(reader, version) for _ in range(reader.int32()))
+    return GroupRecord(group=group, generation=generation, protocol=protocol, leader=leader, members=members)
+
+
+def _member(reader: _Reader, version: int) -> Member:
+    member_id = reader.string() or ""
+    instance_id = reader.string() if version >= MEMBERS_WITH_INSTANCE_ID else None
+    client_id = reader.string() or ""
+    reader.string()  # client host
+    if version >= VALUES_WITH_REBALANCE_TIMEOUT:
+        reader.int32()
+    reader.int32()  # session timeout
+    reader.data()  # subscription
+    return Member(member_id, instance_id, client_id, _assignment(reader.data()))
+
+
+def _assignment(data: bytes) -> tuple[tuple[str, int], ...]:
+    if not data:
+        return ()
+    reader = _Reader(data)
+    reader.int16()  # version
+    pairs: list[tuple[str, int]] = []
+    for _ in range(reader.int32()):
+        topic = reader.string() or ""
+        pairs += [(topic, reader.int32()) for _ in range(reader.int32())]
+    return tuple(sorted(pairs))
