@@ -1,0 +1,59 @@
+"""The BitSet body: a count, then one bit per offset, 1 for complete, lowest bit first, then one zero byte."""
+
+import re
+import struct
+
+from parallel_consumer_runtime.offsets.errors import BodyError
+from parallel_consumer_runtime.offsets.maps import OffsetMap, OffsetRange
+
+SPAN_MAX_V1 = 0x7FFF
+SPAN_MAX_V2 = 0x7FFF_FFFF
+_ZEROS = re.compile(b"0+")
+
+
+def size_bytes(span: int, count_format: str) -> int:
+    """Return the length of the body."""
+    return struct.calcsize(count_format) + (span + 7) // 8 + 1
+
+
+def pack(offsets: OffsetMap, count_format: str) -> bytes:
+    """Return the body; `count_format` is `>h` for v1 and `>i` for v2."""
+    span = offsets.span
+    bits = (1 << span) - 1
+    if len(offsets.incomplete) * 64 < span:
+        for first, last in offsets.incomplete:
+            bits ^= ((1 << (last - first + 1)) - 1) << (first - offsets.base)
+        body = bits.to_bytes((span + 7) // 8, "little")
+    else:
+        # Many ranges: one character per offset, then one conversion, is linear where shifting is not.
+        text = bytearray(b"1" * span)
+        for first, last in offsets.incomplete:
+            text[first - offsets.base : last - offsets.base + 1] = b"0" * (last - first + 1)
+        text.reverse()
+        body = int(text or b"0", 2).to_bytes((span + 7) // 8, "little")
+    return struct.pack(count_format, span) + body + b"\0"
+
+
+def unpack(body: bytes, base: int, count_format: str) -> OffsetMap:
+    """Return the map.
+
+    Raises:
+        BodyError: the count is negative, or the bits are too few.
+    """
+    head = struct.calcsize(count_format)
+    if len(body) < head:
+        msg = f"a bit set needs {head} bytes for its count and has {len(body)}"
+        raise BodyError(msg)
+    (span,) = struct.unpack_from(count_format, body)
+    needed = (span + 7) // 8
+    if span < 0 or len(body) - head < needed:
+        msg = f"a bit set of {span} offsets needs {needed} bytes and has {len(body) - head}"
+        raise BodyError(msg)
+    if span == 0:
+        return OffsetMap(base, base - 1)
+    bits = int.from_bytes(body[head : head + needed], "little") & ((1 << span) - 1)
+    text = format(bits, f"0{span}b").encode()[::-1]
+    incomplete: tuple[OffsetRange, ...] = tuple(
+        (base + match.start(), base + match.end() - 1) for match in _ZEROS.finditer(text)
+    )
+    return OffsetMap(base, base + span - 1, incomplete)

@@ -1,0 +1,183 @@
+"""Metadata to maps and back: the eight encodings of Confluent's Parallel Consumer, in its envelope.
+
+The envelope is standard Base64 of one magic byte and a body; four encodings are plain, four are the same in one zstd
+frame without a content size. A reader is strict: whatever is not exactly a map raises `OffsetMetadataError`, and the
+records are handled again. A writer takes the smallest.
+"""
+
+import base64
+import binascii
+from enum import Enum
+from typing import NamedTuple
+
+import zstandard
+
+from parallel_consumer_runtime.offsets import bitset, runlength
+from parallel_consumer_runtime.offsets.errors import BodyError, CompressionError, EnvelopeError
+from parallel_consumer_runtime.offsets.maps import OffsetMap
+
+UNPACKED_MAX_BYTES = 1 << 20
+"""Bound of an unpacked body: eight million offsets as bits. Far beyond what 4,096 characters can honestly mean."""
+OFFSET_MAX = (1 << 63) - 1
+ZSTD_FRAME_MIN_BYTES = 9
+"""Magic (4), header (2), one empty block's header (3): a body no longer than this cannot shrink."""
+_ZSTD_LEVEL = 3
+
+
+class Form(NamedTuple):
+    """How one encoding is written."""
+
+    magic: int
+    bits: bool
+    count: str
+    """struct's letter for counts: h (16 bits) or i (32 bits)."""
+    packed: bool
+
+
+class Encoding(Enum):
+    """The eight encodings; the value is how each is written."""
+
+    BITSET_V1 = Form(ord("l"), bits=True, count="h", packed=False)
+    BITSET_V2 = Form(ord("o"), bits=True, count="i", packed=False)
+    RUNLENGTH_V1 = Form(ord("n"), bits=False, count="h", packed=False)
+    RUNLENGTH_V2 = Form(ord("e"), bits=False, count="i", packed=False)
+    BITSET_V1_ZSTD = Form(ord("a"), bits=True, count="h", packed=True)
+    BITSET_V2_ZSTD = Form(ord("s"), bits=True, count="i", packed=True)
+    RUNLENGTH_V1_ZSTD = Form(ord("J"), bits=False, count="h", packed=True)
+    RUNLENGTH_V2_ZSTD = Form(ord("p"), bits=False, count="i", packed=True)
+
+
+_BY_MAGIC = {encoding.value.magic: encoding.value for encoding in Encoding}
+_PLAIN = [encoding.value for encoding in Encoding if not encoding.value.packed]
+_PACKED = {(form.bits, form.count): form.magic for form in _BY_MAGIC.values() if form.packed}
+
+
+class EncodingError(ValueError):
+    """The encoding cannot hold the map: its counts are too small."""
+
+
+def encode(offsets: OffsetMap) -> str:
+    """Return the shortest metadata for a map; empty when it says nothing above its base. Any thread."""
+    if offsets.span == 0:
+        return ""
+    runs = offsets.runs()
+    bodies = {form: _body(offsets, runs, form) for form in _PLAIN if _fits(offsets, runs, form)}
+    # v2 only where v1 cannot: the same content in wider counts.
+    for bits in (True, False):
+        narrow, wide = (next(f for f in _PLAIN if f.bits is bits and f.count == count) for count in "hi")
+        if narrow in bodies and bits:
+            bodies.pop(wide, None)
+    best = min((bytes((form.magic,)) + body for form, body in bodies.items()), key=len)
+    for form, body in bodies.items():
+        if len(body) > ZSTD_FRAME_MIN_BYTES:
+            packed = bytes((_PACKED[form.bits, form.count],)) + _compress(body)
+            if len(packed) < len(best):
+                best = packed
+    return base64.b64encode(best).decode()
+
+
+def encode_as(offsets: OffsetMap, encoding: Encoding) -> str:
+    """Return the metadata in one encoding. Any thread.
+
+    Raises:
+        EncodingError: when it cannot hold the map.
+    """
+    form, runs = encoding.value, offsets.runs()
+    if not _fits(offsets, runs, form):
+        msg = f"{encoding.name} cannot hold a map of {offsets.span} offsets with runs up to {max(runs)}"
+        raise EncodingError(msg)
+    body = _body(offsets, runs, form)
+    return base64.b64encode(bytes((form.magic,)) + (_compress(body) if form.packed else body)).decode()
+
+
+def encode_within(offsets: OffsetMap, size_max: int) -> tuple[str, OffsetMap]:
+    """Return metadata of at most `size_max` characters, and the part of the map that it keeps. Any thread.
+
+    A map that is too long is cut to a prefix that ends at a completed offset: nothing is said of what lies above it,
+    so its records may be handled twice and are never lost.
+    """
+    metadata = encode(offsets)
+    if len(metadata) <= size_max:
+        return metadata, offsets
+    # Candidates end where an incomplete range begins: everything below it is decided.
+    ends = [first - 1 for first, _ in offsets.incomplete if first > offsets.base]
+    best: tuple[str, OffsetMap] = ("", OffsetMap(offsets.base, offsets.base - 1))
+    low, high = 0, len(ends) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        kept = offsets.cut(ends[middle])
+        metadata = encode(kept)
+        if len(metadata) <= size_max:
+            best, low = (metadata, kept), middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def decode(metadata: str, base: int, *, log_end: int | None = None) -> OffsetMap:
+    """Return what metadata committed at `base` says; a map of nothing for empty metadata. Any thread.
+
+    Args:
+        metadata: as the broker keeps it.
+        base: the committed offset.
+        log_end: the high watermark, when known: a map that reaches beyond it is of another log.
+
+    Raises:
+        OffsetMetadataError: it is not exactly a map; nothing else is raised.
+    """
+    if not metadata:
+        return OffsetMap(base, base - 1)
+    try:
+        raw = base64.b64decode(metadata.encode("ascii"), validate=True)
+    except (binascii.Error, ValueError) as error:
+        msg = f"not Base64: {error}"
+        raise EnvelopeError(msg) from error
+    if not raw:
+        msg = "an envelope without a first byte"
+        raise EnvelopeError(msg)
+    form = _BY_MAGIC.get(raw[0])
+    if form is None:
+        msg = f"unknown first byte 0x{raw[0]:02x}"
+        raise EnvelopeError(msg)
+    body = _decompress(raw[1:]) if form.packed else raw[1:]
+    found = bitset.unpack(body, base, ">" + form.count) if form.bits else runlength.unpack(body, base, form.count)
+    end = OFFSET_MAX if log_end is None else log_end
+    if found.highest >= end and found.span:
+        msg = f"a map up to offset {found.highest} in a log that ends at {end}"
+        raise BodyError(msg)
+    return found
+
+
+def _fits(offsets: OffsetMap, runs: list[int], form: Form) -> bool:
+    if form.bits:
+        return offsets.span <= (bitset.SPAN_MAX_V1 if form.count == "h" else bitset.SPAN_MAX_V2)
+    return max(runs) <= (runlength.RUN_MAX_V1 if form.count == "h" else runlength.RUN_MAX_V2)
+
+
+def _body(offsets: OffsetMap, runs: list[int], form: Form) -> bytes:
+    return bitset.pack(offsets, ">" + form.count) if form.bits else runlength.pack(runs, form.count)
+
+
+def _compress(body: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_content_size=False, write_checksum=False).compress(body)
+
+
+def _decompress(packed: bytes) -> bytes:
+    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 23).decompressobj(read_across_frames=False)
+    try:
+        body = bytearray()
+        # In pieces, so that a small frame that unpacks to a great one is stopped early.
+        for start in range(0, len(packed), 64):
+            if unpacker.eof:
+                break
+            body += unpacker.decompress(packed[start : start + 64])
+            if len(body) > UNPACKED_MAX_BYTES:
+                msg = f"more than {UNPACKED_MAX_BYTES} bytes when unpacked"
+                raise CompressionError(msg)
+    except zstandard.ZstdError as error:
+        msg = f"not a zstd frame: {error}"
+        raise CompressionError(msg) from error
+    if not unpacker.eof:
+        msg = "the zstd frame is cut off"
+        raise CompressionError(msg)
+    return bytes(body)

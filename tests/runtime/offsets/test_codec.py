@@ -1,0 +1,214 @@
+"""The codec: known vectors, round trips in all eight encodings, strictness, and the smallest of the eight."""
+
+import base64
+import struct
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parallel_consumer_runtime import offsets
+from parallel_consumer_runtime.offsets import (
+    BodyError,
+    CompressionError,
+    Encoding,
+    EncodingError,
+    EnvelopeError,
+    OffsetMap,
+    OffsetMetadataError,
+    decode,
+    encode,
+    encode_as,
+    encode_within,
+)
+
+PLAIN = (Encoding.BITSET_V1, Encoding.BITSET_V2, Encoding.RUNLENGTH_V1, Encoding.RUNLENGTH_V2)
+VECTORS = (
+    (
+        OffsetMap(0, 10, ((0, 0), (4, 4), (6, 8), (10, 10))),
+        (
+            "bAALLgIA",
+            "bwAAAAsuAgA=",
+            "bgABAAMAAQABAAMAAQAB",
+            "ZQAAAAEAAAADAAAAAQAAAAEAAAADAAAAAQAAAAE=",
+        ),
+    ),
+    (
+        OffsetMap(2, 9, ((2, 3), (6, 6), (8, 8))),
+        ("bAAIrAA=", "bwAAAAisAA==", "bgACAAIAAQABAAEAAQ==", "ZQAAAAIAAAACAAAAAQAAAAEAAAABAAAAAQ=="),
+    ),
+    (
+        OffsetMap(100, 103, ((100, 100), (102, 102))),
+        ("bAAECgA=", "bwAAAAQKAA==", "bgABAAEAAQAB", "ZQAAAAEAAAABAAAAAQAAAAE="),
+    ),
+)
+
+
+def from_set(base: int, span: int, incomplete: set[int]) -> OffsetMap:
+    """Return the map of a set of incomplete offsets, relative to the base."""
+    ranges: list[tuple[int, int]] = []
+    for offset in sorted(incomplete):
+        if ranges and ranges[-1][1] == base + offset - 1:
+            ranges[-1] = (ranges[-1][0], base + offset)
+        else:
+            ranges.append((base + offset, base + offset))
+    return OffsetMap(base, base + span - 1, tuple(ranges))
+
+
+@st.composite
+def maps(draw: st.DrawFn) -> OffsetMap:
+    """Maps of every density, built of alternating runs."""
+    base = draw(st.integers(0, 2**50))
+    longest = draw(st.sampled_from([2, 20, 400, 40_000]))
+    runs = draw(st.lists(st.integers(1, longest), min_size=1, max_size=60))
+    position, ranges, incomplete = base, [], draw(st.booleans())
+    for run in runs:
+        if incomplete:
+            ranges.append((position, position + run - 1))
+        position += run
+        incomplete = not incomplete
+    return OffsetMap(base, position - 1, tuple(ranges))
+
+
+@pytest.mark.parametrize(("known", "texts"), VECTORS)
+def test_known_vectors(known: OffsetMap, texts: tuple[str, ...]) -> None:
+    """What the Java library commits is what is written, and is read back."""
+    for encoding, text in zip(PLAIN, texts, strict=True):
+        assert encode_as(known, encoding) == text
+        assert decode(text, known.base) == known
+
+
+def test_a_long_run_needs_the_wide_encodings() -> None:
+    """50,000 complete offsets above a stuck one fit no 16-bit count."""
+    known = OffsetMap(5, 50_000, ((5, 5),))
+    assert encode_as(known, Encoding.RUNLENGTH_V2) == "ZQAAAAEAAMNL"
+    for encoding in (Encoding.BITSET_V1, Encoding.RUNLENGTH_V1, Encoding.BITSET_V1_ZSTD, Encoding.RUNLENGTH_V1_ZSTD):
+        with pytest.raises(EncodingError, match=encoding.name):
+            encode_as(known, encoding)
+
+
+@settings(max_examples=20_000, deadline=None)
+@given(maps(), st.sampled_from(list(Encoding)))
+def test_round_trips(known: OffsetMap, encoding: Encoding) -> None:
+    """Every map comes back from every encoding that can hold it."""
+    try:
+        text = encode_as(known, encoding)
+    except EncodingError:
+        text = encode(known)
+    assert decode(text, known.base, log_end=known.highest + 1) == known
+
+
+@settings(max_examples=500, deadline=None)
+@given(maps())
+def test_the_writer_takes_the_smallest(known: OffsetMap) -> None:
+    """No other encoding is shorter than the one that is written."""
+    sizes: list[int] = []
+    for encoding in Encoding:
+        try:
+            sizes.append(len(encode_as(known, encoding)))
+        except EncodingError:
+            continue
+    assert len(encode(known)) == min(sizes)
+
+
+@settings(max_examples=300, deadline=None)
+@given(maps(), st.integers(0, 120))
+def test_a_map_that_is_too_long_is_cut_to_what_fits(known: OffsetMap, size_max: int) -> None:
+    """The part that is kept says nothing that the whole does not say, and fits."""
+    text, kept = encode_within(known, size_max)
+    assert len(text) <= size_max or text == encode(known)
+    assert len(text) <= size_max
+    assert decode(text, known.base) == kept
+    assert kept == known.cut(kept.highest)
+
+
+@settings(max_examples=3000, deadline=None)
+@given(st.binary(max_size=300), st.sampled_from([e.value.magic for e in Encoding] + [0, 1, 2, 0x4C, 0xEE]))
+def test_garbage_raises_the_one_error(body: bytes, magic: int) -> None:
+    """Whatever the bytes, the outcome is a map or the typed error."""
+    try:
+        found = decode(base64.b64encode(bytes((magic,)) + body).decode(), 10)
+    except OffsetMetadataError:
+        return
+    assert found.base == 10
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.text(max_size=100))
+def test_text_that_is_no_envelope_raises_the_one_error(text: str) -> None:
+    """Another application's metadata is not believed."""
+    try:
+        decode(text, 0)
+    except OffsetMetadataError:
+        return
+
+
+def envelope(magic: str, body: bytes) -> str:
+    """Return metadata with any body."""
+    return base64.b64encode(magic.encode() + body).decode()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error"),
+    [
+        ("not base64!", EnvelopeError),
+        ("bAAL\nLgIA", EnvelopeError),
+        ("bAALLgI", EnvelopeError),
+        ("ü", EnvelopeError),
+        (envelope("L", b"\0\1"), EnvelopeError),
+        (envelope("l", b"\0"), BodyError),
+        (envelope("l", struct.pack(">h", -1) + b"\0"), BodyError),
+        (envelope("l", struct.pack(">h", 17) + b"\0\0"), BodyError),
+        (envelope("o", struct.pack(">i", 2**31 - 1)), BodyError),
+        (envelope("n", b""), BodyError),
+        (envelope("n", b"\0\1\0"), BodyError),
+        (envelope("e", b"\0\0\0\1\0"), BodyError),
+        (envelope("n", struct.pack(">hh", 3, -1)), BodyError),
+        (envelope("p", b"no frame"), CompressionError),
+        (envelope("s", zstandard.compress(b"\0" * 100)[:-3]), CompressionError),
+        (envelope("s", zstandard.compress(b"\0" * (64 << 20))), CompressionError),
+        (envelope("e", struct.pack(">ii", 1, 90)), BodyError),
+    ],
+)
+def test_a_reader_is_strict(metadata: str, error: type[OffsetMetadataError]) -> None:
+    """Each way of being wrong has its error; the log here ends at offset 60."""
+    with pytest.raises(error):
+        decode(metadata, 5, log_end=60)
+
+
+def test_a_reader_takes_what_it_may() -> None:
+    """A zstd frame with a content size, a bit set with more bytes than bits, counts of nothing."""
+    plain = base64.b64decode("bAALLgIA")[1:]
+    known = VECTORS[0][0]
+    assert decode(envelope("a", zstandard.compress(plain)), 0) == known
+    assert decode(envelope("l", plain + b"\xff\xff"), 0) == known
+    assert decode(envelope("n", struct.pack(">hhhh", 0, 0, 0, 4)), 7) == OffsetMap(7, 10)
+    assert decode(envelope("l", b"\0\0\0"), 7) == OffsetMap(7, 6)
+    assert decode("", 7) == OffsetMap(7, 6)
+
+
+def test_nothing_to_say_is_the_empty_text() -> None:
+    """A map of nothing is written as nothing."""
+    assert encode(OffsetMap(7, 6)) == ""
+
+
+@pytest.mark.parametrize("ranges", [((5, 4),), ((5, 6), (7, 8)), ((5, 6), (6, 8)), ((4, 6),), ((5, 21),)])
+def test_a_map_refuses_ranges_out_of_place(ranges: tuple[tuple[int, int], ...]) -> None:
+    """Reversed, touching, overlapping or outside ranges are no map."""
+    with pytest.raises(ValueError, match=r"range"):
+        OffsetMap(5, 20, ranges)
+
+
+def test_dense_and_sparse_bit_sets_agree() -> None:
+    """Both ways of making the bits give the same bytes."""
+    dense = from_set(3, 4000, set(range(0, 4000, 2)))
+    sparse = from_set(3, 4000, {0, 17, 3998})
+    for known in (dense, sparse):
+        assert decode(encode_as(known, Encoding.BITSET_V2), 3) == known
+
+
+def test_the_public_names_are_these() -> None:
+    """`__all__` is what the package offers, and all of it exists."""
+    assert sorted(offsets.__all__) == offsets.__all__
+    assert all(hasattr(offsets, name) for name in offsets.__all__)
