@@ -29,7 +29,7 @@ class Form(NamedTuple):
 
     magic: int
     bits: bool
-    count: str
+    letter: str
     """struct's letter for counts: h (16 bits) or i (32 bits)."""
     packed: bool
 
@@ -37,19 +37,19 @@ class Form(NamedTuple):
 class Encoding(Enum):
     """The eight encodings; the value is how each is written."""
 
-    BITSET_V1 = Form(ord("l"), bits=True, count="h", packed=False)
-    BITSET_V2 = Form(ord("o"), bits=True, count="i", packed=False)
-    RUNLENGTH_V1 = Form(ord("n"), bits=False, count="h", packed=False)
-    RUNLENGTH_V2 = Form(ord("e"), bits=False, count="i", packed=False)
-    BITSET_V1_ZSTD = Form(ord("a"), bits=True, count="h", packed=True)
-    BITSET_V2_ZSTD = Form(ord("s"), bits=True, count="i", packed=True)
-    RUNLENGTH_V1_ZSTD = Form(ord("J"), bits=False, count="h", packed=True)
-    RUNLENGTH_V2_ZSTD = Form(ord("p"), bits=False, count="i", packed=True)
+    BITSET_V1 = Form(ord("l"), bits=True, letter="h", packed=False)
+    BITSET_V2 = Form(ord("o"), bits=True, letter="i", packed=False)
+    RUNLENGTH_V1 = Form(ord("n"), bits=False, letter="h", packed=False)
+    RUNLENGTH_V2 = Form(ord("e"), bits=False, letter="i", packed=False)
+    BITSET_V1_ZSTD = Form(ord("a"), bits=True, letter="h", packed=True)
+    BITSET_V2_ZSTD = Form(ord("s"), bits=True, letter="i", packed=True)
+    RUNLENGTH_V1_ZSTD = Form(ord("J"), bits=False, letter="h", packed=True)
+    RUNLENGTH_V2_ZSTD = Form(ord("p"), bits=False, letter="i", packed=True)
 
 
 _BY_MAGIC = {encoding.value.magic: encoding.value for encoding in Encoding}
 _PLAIN = [encoding.value for encoding in Encoding if not encoding.value.packed]
-_PACKED = {(form.bits, form.count): form.magic for form in _BY_MAGIC.values() if form.packed}
+_PACKED = {(form.bits, form.letter): form.magic for form in _BY_MAGIC.values() if form.packed}
 
 
 class EncodingError(ValueError):
@@ -64,13 +64,13 @@ def encode(offsets: OffsetMap) -> str:
     bodies = {form: _body(offsets, runs, form) for form in _PLAIN if _fits(offsets, runs, form)}
     # v2 only where v1 cannot: the same content in wider counts.
     for bits in (True, False):
-        narrow, wide = (next(f for f in _PLAIN if f.bits is bits and f.count == count) for count in "hi")
+        narrow, wide = (next(f for f in _PLAIN if f.bits is bits and f.letter == letter) for letter in "hi")
         if narrow in bodies and bits:
             bodies.pop(wide, None)
     best = min((bytes((form.magic,)) + body for form, body in bodies.items()), key=len)
     for form, body in bodies.items():
         if len(body) > ZSTD_FRAME_MIN_BYTES:
-            packed = bytes((_PACKED[form.bits, form.count],)) + _compress(body)
+            packed = bytes((_PACKED[form.bits, form.letter],)) + _compress(body)
             if len(packed) < len(best):
                 best = packed
     return base64.b64encode(best).decode()
@@ -140,7 +140,7 @@ def decode(metadata: str, base: int, *, log_end: int | None = None) -> OffsetMap
         msg = f"unknown first byte 0x{raw[0]:02x}"
         raise EnvelopeError(msg)
     body = _decompress(raw[1:]) if form.packed else raw[1:]
-    found = bitset.unpack(body, base, ">" + form.count) if form.bits else runlength.unpack(body, base, form.count)
+    found = bitset.unpack(body, base, ">" + form.letter) if form.bits else runlength.unpack(body, base, form.letter)
     end = OFFSET_MAX if log_end is None else log_end
     if found.highest >= end and found.span:
         msg = f"a map up to offset {found.highest} in a log that ends at {end}"
@@ -150,12 +150,12 @@ def decode(metadata: str, base: int, *, log_end: int | None = None) -> OffsetMap
 
 def _fits(offsets: OffsetMap, runs: list[int], form: Form) -> bool:
     if form.bits:
-        return offsets.span <= (bitset.SPAN_MAX_V1 if form.count == "h" else bitset.SPAN_MAX_V2)
-    return max(runs) <= (runlength.RUN_MAX_V1 if form.count == "h" else runlength.RUN_MAX_V2)
+        return offsets.span <= (bitset.SPAN_MAX_V1 if form.letter == "h" else bitset.SPAN_MAX_V2)
+    return max(runs) <= (runlength.RUN_MAX_V1 if form.letter == "h" else runlength.RUN_MAX_V2)
 
 
 def _body(offsets: OffsetMap, runs: list[int], form: Form) -> bytes:
-    return bitset.pack(offsets, ">" + form.count) if form.bits else runlength.pack(runs, form.count)
+    return bitset.pack(offsets, ">" + form.letter) if form.bits else runlength.pack(runs, form.letter)
 
 
 def _compress(body: bytes) -> bytes:

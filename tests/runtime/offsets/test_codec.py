@@ -62,7 +62,8 @@ def maps(draw: st.DrawFn) -> OffsetMap:
     base = draw(st.integers(0, 2**50))
     longest = draw(st.sampled_from([2, 20, 400, 40_000]))
     runs = draw(st.lists(st.integers(1, longest), min_size=1, max_size=60))
-    position, ranges, incomplete = base, [], draw(st.booleans())
+    ranges: list[tuple[int, int]] = []
+    position, incomplete = base, draw(st.booleans())
     for run in runs:
         if incomplete:
             ranges.append((position, position + run - 1))
