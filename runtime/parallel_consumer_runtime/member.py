@@ -294,6 +294,7 @@ class Member:
             kafka_reachable=self._reachable,
             partitions=partitions,
             head_of_line=head_of_line(oldest, time.perf_counter()),
+            at=time.time(),
             started_at=self._started_at,
             first_handled_at=counters.first_handled_at,
             error=str(self.failure) if self.failure else None,

@@ -85,6 +85,8 @@ class MemberStatus(StatusModel):
     kafka_reachable: bool
     partitions: list[PartitionStatus]
     head_of_line: HeadOfLine | None = None
+    at: float
+    """When this was so: Unix time, seconds."""
     started_at: float
     """Unix time, seconds."""
     first_handled_at: float | None = None

@@ -1,0 +1,199 @@
+"""`make demo`: a manifest drains a topic, many records of each partition at once, its concurrency changed live.
+
+Everything is real but the brokers, which are librdkafka's embedded ones: the loader, the manifest, the member process, the
+results topic, and a checker that compares each result with a one-pass computation while they come in.
+"""
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from flights import checker, data, handlers, loader  # noqa: E402 - the line above makes them importable
+from parallel_consumer_runtime.kafka.embedded import EmbeddedBroker  # noqa: E402 - as above
+from parallel_consumer_runtime.local import LocalRun, MemberView  # noqa: E402 - as above
+from parallel_consumer_runtime.local.view import View  # noqa: E402 - as above
+from parallel_consumer_runtime.settings import MemberStatus  # noqa: E402 - as above
+
+LOW, HIGH = 8, 200
+SETTLE_S = 1.5
+WINDOW_S = 8.0
+DEADLINE_S = 120.0
+POLL_INTERVAL_S = 0.1
+EFFICIENCY_MIN = 0.95
+SPEEDUP_MIN = 10.0
+MEASURED_SHARE = 0.9
+
+
+class Phase(NamedTuple):
+    """A stretch of time at one concurrency."""
+
+    began: MemberStatus
+    ended: MemberStatus
+
+    @property
+    def rate(self) -> float:
+        """Records per second, by the member's own clock."""
+        return (self.ended.handled - self.began.handled) / (self.ended.at - self.began.at)
+
+
+class Background(threading.Thread):
+    """A thread whose failure is not lost."""
+
+    def __init__(self, name: str, work: Callable[[], object]) -> None:
+        super().__init__(name=name, daemon=True)
+        self._work = work
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        """Work, and keep what was raised."""
+        try:
+            self._work()
+        except Exception as error:  # noqa: BLE001 - whatever it was, the demo must say it and end
+            self.failure = error
+
+
+class Demo:
+    """One run of the demo."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.stopped = threading.Event()
+        self.deadline = time.monotonic() + DEADLINE_S
+        self.phases: list[Phase] = []
+
+    def main(self) -> bool:
+        """Run everything; return whether all that was promised holds."""
+        say = self.console.print
+        say(f"Reading {data.FLIGHTS:,} flights, and computing in one pass what the handler must find.")
+        flights = data.read()
+        expected = checker.one_pass(flights)
+        with ExitStack() as stack:
+            broker = stack.enter_context(EmbeddedBroker())
+            broker.create_topics([loader.TOPIC, checker.TOPIC])
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            manifest = folder / "consumer.yaml"
+            text = (HERE / "consumer.yaml").read_text()
+            manifest.write_text(text)
+            say(
+                f"Embedded broker at {broker.bootstrap}: topic flights, {loader.PARTITIONS} partitions, keyed by aircraft."
+            )
+            say(
+                f"One member runs examples/flights/consumer.yaml; its handler awaits {handlers.CALL_S * 1000:g} ms per flight."
+            )
+            run = LocalRun(manifest, replicas=1, bootstrap=broker.bootstrap, handler_path=HERE)
+            stack.callback(run.stop)
+            judge = checker.Checker(broker.bootstrap, expected)
+            feed = loader.Loader(broker.bootstrap, run.manifest.spec.kafka.group_id)
+            threads = [
+                Background("loader", lambda: feed.load(flights, self.stopped.is_set)),
+                Background("checker", lambda: judge.run(self.stopped.is_set)),
+            ]
+            for thread in threads:
+                thread.start()
+            stack.callback(self._join, threads)
+            stack.callback(self.stopped.set)
+            with View("flights", self.console) as view:
+                final = self._watch(run, view, manifest, text, threads)
+            threads[1].join(max(0.1, self.deadline - time.monotonic()))
+            return self._report(final, judge.verdict)
+
+    def _watch(self, run: LocalRun, view: View, manifest: Path, text: str, threads: list[Background]) -> MemberStatus:
+        """Follow the run through both phases to its end; return the member's last status."""
+        began: MemberStatus | None = None
+        while True:
+            members = run.poll()
+            view.update(members)
+            run.messages.clear()
+            if reason := run.failure() or next((str(t.failure) for t in threads if t.failure is not None), None):
+                raise SystemExit(f"error: {reason}")
+            if time.monotonic() > self.deadline:
+                raise SystemExit(f"error: not done within {DEADLINE_S:g} s; {_shown(members)}")
+            if (status := members[0].status) is None or status.first_handled_at is None:
+                self.stopped.wait(POLL_INTERVAL_S)
+                continue
+            began = self._advance(status, began, view, manifest, text)
+            if status.handled >= data.FLIGHTS and status.lag == 0:
+                return status
+            self.stopped.wait(POLL_INTERVAL_S)
+
+    def _advance(
+        self, status: MemberStatus, began: MemberStatus | None, view: View, manifest: Path, text: str
+    ) -> MemberStatus | None:
+        """Begin and end the measured stretch of each phase; return where the present one began."""
+        wanted = HIGH if self.phases else LOW
+        if began is None:
+            settled = status.first_handled_at is not None and status.at - status.first_handled_at > SETTLE_S
+            return status if status.concurrency == wanted and settled else None
+        if not self.phases and status.at - began.at >= WINDOW_S:
+            self.phases.append(Phase(began, status))
+            view.say(f"Editing the manifest while it runs, as kubectl apply would: concurrency {LOW} -> {HIGH}.")
+            manifest.write_text(text.replace(f"fixed: {LOW}", f"fixed: {HIGH}"))
+            return None
+        # Up to nine tenths of the topic: the last records are fewer than the places for them.
+        if len(self.phases) == 1 and status.at > began.at and status.handled <= data.FLIGHTS * MEASURED_SHARE:
+            self.phases.append(Phase(began, status))
+        elif len(self.phases) > 1 and status.handled <= data.FLIGHTS * MEASURED_SHARE:
+            self.phases[1] = Phase(self.phases[1].began, status)
+        return began
+
+    def _report(self, status: MemberStatus, verdict: checker.Verdict) -> bool:
+        """Print what was promised beside what was seen."""
+        allowed = LOW / handlers.CALL_S
+        slow = self.phases[0].rate
+        fast = self.phases[1].rate if len(self.phases) > 1 else 0.0
+        rows = [
+            ("flights handled", f"{verdict.handled:,} of {data.FLIGHTS:,}", verdict.handled == data.FLIGHTS),
+            ("results unlike the one-pass computation", f"{verdict.different:,}", verdict.different == 0),
+            ("duplicates", f"{verdict.duplicates:,}", verdict.duplicates == 0),
+            ("order violations", f"{verdict.out_of_order:,}", verdict.out_of_order == 0),
+            ("rebalances while the concurrency changed", str(status.rebalances), status.rebalances == 0),
+            (f"rate at {LOW}", f"{slow:,.0f}/s", slow > 0),
+            (
+                f"  of the {allowed:,.0f}/s that {LOW} at a time allow",
+                f"{slow / allowed:.3f}",
+                slow / allowed >= EFFICIENCY_MIN,
+            ),
+            (f"rate at {HIGH}", f"{fast:,.0f}/s", fast > 0),
+            (f"  times the rate at {LOW}", f"{fast / slow:.1f}", fast / slow >= SPEEDUP_MIN),
+        ]
+        shown = Table(title="What was promised, and what was seen", title_justify="left", header_style="bold")
+        shown.add_column("figure")
+        shown.add_column("seen", justify="right")
+        shown.add_column("as promised")
+        for name, value, good in rows:
+            shown.add_row(name, value, "yes" if good else "NO")
+        self.console.print(shown)
+        return all(good for _, _, good in rows)
+
+    def _join(self, threads: list[Background]) -> None:
+        for thread in threads:
+            thread.join(10)
+
+
+def _shown(members: list[MemberView]) -> str:
+    return "; ".join(f"{m.name}: {m.status.handled if m.status else 'no status'}" for m in members)
+
+
+def main() -> int:
+    """Run the demo. Return the exit status: 0 when everything promised was seen."""
+    console = Console(highlight=False)
+    began = time.monotonic()
+    good = Demo(console).main()
+    verdict = "Everything promised was seen" if good else "NOT everything promised was seen"
+    console.print(f"{verdict}, in {time.monotonic() - began:.0f} s.")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
