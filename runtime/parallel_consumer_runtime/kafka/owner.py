@@ -99,6 +99,7 @@ class ConsumerOwner:
         self._stalled = False
         self._assigned: set[PartitionKey] = set()
         self._paused: set[PartitionKey] = set()
+        self._held: list[Message] = []
         self._committing: list[PartitionCommit] | None = None
         self._last_commits: list[PartitionCommit] = []
         self._metadata_size_max = METADATA_SIZE_MAX
@@ -177,9 +178,10 @@ class ConsumerOwner:
         self._run_commands(consumer)
         self._make_room(consumer)
         # poll() waits for the first message only, consume(…, 0) then takes what is there: no added latency.
-        first = consumer.poll(POLL_TIMEOUT_S)
-        if first is not None:
-            messages = [first, *consumer.consume(BATCH_RECORDS_MAX - 1, 0)]
+        first = consumer.poll(0 if self._held else POLL_TIMEOUT_S)
+        if first is not None or self._held:
+            messages = [*self._held, *([first] if first else []), *consumer.consume(BATCH_RECORDS_MAX - 1, 0)]
+            self._held = []
             if usable := [message for message in messages if self._usable(message)]:
                 self._handed_over += 1
                 self._post(self._take, to_batch(usable))
@@ -211,10 +213,20 @@ class ConsumerOwner:
             if not self._has_room():
                 self._room.wait(POLL_TIMEOUT_S)
             self._run_commands(consumer)
+            self._hear_commit(consumer)
             if time.monotonic() >= deadline:
                 self._stalled = True
                 consumer.pause(_partitions(self._assigned))
                 return
+
+    def _hear_commit(self, consumer: Consumer) -> None:
+        """Let a commit's acknowledgement in while no records are wanted.
+
+        Only poll() runs callbacks, and it may bring one message along, which waits for the next batch: without this the
+        commits, one in flight at most, would stand still for as long as the buffers are full.
+        """
+        if self._committing is not None and (message := consumer.poll(0)) is not None:
+            self._held.append(message)
 
     def _usable(self, message: Message) -> bool:
         error = message.error()
@@ -329,6 +341,8 @@ class ConsumerOwner:
     def _forget(self, keys: list[PartitionKey]) -> None:
         self._assigned.difference_update(keys)
         self._paused.difference_update(keys)
+        gone = set(keys)
+        self._held = [m for m in self._held if PartitionKey(m.topic() or "", m.partition() or 0) not in gone]
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's local codes have this form
