@@ -1,0 +1,77 @@
+"""Handlers that write their history: stateless, one line before a call's work and one after it.
+
+Named in manifests as `tests.support.recording:on_record`. What they do is set by environment variables, because they
+run in members' processes.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from parallel_consumer_runtime.handlers import Context, Record, Result
+from tests.support.history import End, HistoryWriter, Life, Outcome, Position, Start
+
+HISTORY_ENV = "PCONSUMER_TEST_HISTORY"
+INCARNATION_ENV = "PCONSUMER_TEST_INCARNATION"
+WORK_MS_ENV = "PCONSUMER_TEST_WORK_MS"
+
+
+def environment(history: Path, incarnation: str, work_ms: float) -> Mapping[str, str]:
+    """Return the variables that the handlers read.
+
+    Args:
+        history: the file that every member appends to.
+        incarnation: what tells this process from others of the same name.
+        work_ms: how long each call waits.
+    """
+    return {HISTORY_ENV: str(history), INCARNATION_ENV: incarnation, WORK_MS_ENV: str(work_ms)}
+
+
+_work_s = float(os.environ.get(WORK_MS_ENV, "5")) / 1000
+_incarnation = os.environ.get(INCARNATION_ENV, "0")
+_writer = HistoryWriter(Path(os.environ.get(HISTORY_ENV, os.devnull)))
+
+
+def _begin(record: Record, member: str) -> None:
+    key = None if record.key is None else record.key.decode()
+    at = Position(record.topic, record.partition, record.offset)
+    _writer.write(Start(Life(member, _incarnation), at, key, time.monotonic_ns()))
+
+
+def _end(record: Record, member: str, outcome: Outcome) -> None:
+    at = Position(record.topic, record.partition, record.offset)
+    _writer.write(End(Life(member, _incarnation), at, outcome, time.monotonic_ns()))
+
+
+async def on_record(record: Record, context: Context) -> None:
+    """Wait as long as the environment says."""
+    _begin(record, context.member)
+    await asyncio.sleep(_work_s)
+    _end(record, context.member, Outcome.DONE)
+
+
+def on_record_in_thread(record: Record, context: Context) -> None:
+    """Wait as long as the environment says, on a thread."""
+    _begin(record, context.member)
+    time.sleep(_work_s)
+    _end(record, context.member, Outcome.DONE)
+
+
+async def with_result(record: Record, context: Context) -> Result:
+    """Return the record's value under its key, with its offset as a header."""
+    _begin(record, context.member)
+    await asyncio.sleep(_work_s)
+    _end(record, context.member, Outcome.DONE)
+    return context.result(key=record.key, value=record.value, headers=[("offset", str(record.offset))])
+
+
+async def fail_on_poison(record: Record, context: Context) -> None:
+    """Raise for records whose value is `poison`, every time."""
+    _begin(record, context.member)
+    await asyncio.sleep(_work_s)
+    if record.value == b"poison":
+        _end(record, context.member, Outcome.FAILED)
+        raise ValueError("this record is poison")
+    _end(record, context.member, Outcome.DONE)
