@@ -81,7 +81,8 @@ class Dispatcher:
         self._results_topic = results_topic
         self._dead_letter_topic = dead_letter_topic
         self._first_context = Context(member, 1)
-        self._retry_timer: asyncio.TimerHandle | None = None
+        self._retry_timer: asyncio.Handle | None = None
+        self._retry_timer_due = 0.0
         self._logged_at = 0.0
         self._logged = 0
 
@@ -191,11 +192,13 @@ class Dispatcher:
     def _schedule_retries(self) -> None:
         due = self.engine.next_retry_at
         if self._retry_timer is not None:
-            if due is not None and self._retry_timer.when() <= due:
+            if due is not None and self._retry_timer_due <= due:
                 return
             self._retry_timer.cancel()
             self._retry_timer = None
         if due is not None:
+            # uvloop returns a handle without when() for a time that is past, so it is kept here.
+            self._retry_timer_due = due
             self._retry_timer = asyncio.get_running_loop().call_at(due, self._wake_retries)
 
     def _wake_retries(self) -> None:

@@ -26,6 +26,7 @@ OUTSTANDING_MAX = 2
 STALL_S = 1.0
 WATERMARK_INTERVAL_S = 0.5
 CLOSE_TIMEOUT_S = 20.0
+_FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
 
 _log = logging.getLogger(__name__)
 
@@ -245,13 +246,15 @@ class ConsumerOwner:
                 "commit a position for the group or choose Earliest or Latest"
             )
             raise PermanentError(msg)
-        if code == KafkaError.FENCED_INSTANCE_ID:
+        # poll() tells a fatal error under one code for all; only its text then says which one it was.
+        fatal = error.fatal() or code == KafkaError._FATAL  # noqa: SLF001 - as above
+        if code == KafkaError.FENCED_INSTANCE_ID or (fatal and _FENCED in error.str()):
             msg = f"another process took this member's instance id {self._config['group.instance.id']!r}; only one may run"
             raise TemporaryError(msg)
         if code in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}:
             msg = f"the broker refuses access: {error.str()}"
             raise PermanentError(msg)
-        if error.fatal():
+        if fatal:
             msg = f"the Kafka client ended: {error.str()}"
             raise TemporaryError(msg)
 
@@ -347,7 +350,7 @@ class ConsumerOwner:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's local codes have this form
             self._tell_reachable(reachable=False)
-        elif error.fatal() or error.code() == KafkaError.FENCED_INSTANCE_ID:
+        else:
             self._raise_if_final(error)
 
     # Crossing to the event loop
