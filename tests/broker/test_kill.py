@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +34,7 @@ class _Loop:
             kafka.bootstrap,
             topic,
             group,
-            "tests.support.recording:on_record",
+            "on_record",
             concurrency={"fixed": 100},
             commitInterval="100ms",
         ).model_copy(update={"replicas": MEMBERS})
@@ -50,7 +50,7 @@ class _Loop:
 
 
 @contextmanager
-def _running(kafka: KafkaBroker, topic: str, group: str, folder: Path, keys: int) -> Iterator[_Loop]:
+def _running(kafka: KafkaBroker, topic: str, group: str, folder: Path, keys: int) -> Generator[_Loop]:
     loop = _Loop(kafka, topic, group, folder, keys)
     with loop.members, loop.watch:
         for ordinal in range(MEMBERS):

@@ -145,9 +145,12 @@ class KafkaBroker:
             self._process.end(grace_s)
             self._process = None
 
-    def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic with one replica."""
-        self._ask("create_topic", name, partitions)
+    def create_topic(self, name: str, partitions: int, config: dict[str, str] | None = None) -> None:
+        """Create a topic with one replica; topic properties only for a broker that needs no prefix."""
+        if config is None:
+            self._ask("create_topic", name, partitions)
+        else:
+            self._local_view().create_topic(name, partitions, config)
 
     def topics(self) -> dict[str, int]:
         """Return every topic's number of partitions."""

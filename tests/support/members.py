@@ -48,14 +48,17 @@ class RunningMember:
     process: TiedProcess
 
 
-def spec_for(bootstrap: str, topic: str, group: str, handler: str, **processing: Any) -> ParallelConsumerSpec:
-    """Return a spec with what tests share; keyword arguments go into `spec.processing`, as a user writes them."""
+def spec_for(
+    bootstrap: str, topic: str, group: str, handler: str, *, results: str | None = None, **processing: Any
+) -> ParallelConsumerSpec:
+    """Return a spec with what tests share; further keyword arguments go into `spec.processing`, as a user writes them."""
     return ParallelConsumerSpec.model_validate(
         {
             "image": "not-used-here:1",
-            "handler": handler,
+            "handler": f"tests.support.recording:{handler}",
             "kafka": {"bootstrapServers": bootstrap, "groupId": group, "topics": [topic]},
             "processing": processing,
+            **({"results": {"topic": results}} if results else {}),
         }
     )
 

@@ -1,0 +1,92 @@
+"""A member that returns within the session gets its partitions back, and nobody else notices."""
+
+import os
+import signal
+from pathlib import Path
+
+from tests.support.kafka import KafkaBroker
+from tests.support.members import Members, spec_for
+from tests.support.traffic import Traffic
+from tests.support.waiting import wait_until
+
+
+def test_restarts_keep_generation_instance_ids_and_assignment(
+    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
+) -> None:
+    """After a kill and after a term the same partitions are consumed on, in the same generation, read from the broker."""
+    spec = spec_for(kafka.bootstrap, topic, group, "on_record").model_copy(update={"replicas": 2})
+    with Members("still", spec, tmp_path) as members:
+        for ordinal in (0, 1):
+            members.start(ordinal)
+        for ordinal in (0, 1):
+            members.wait_status(ordinal, lambda status: len(status.partitions) == 2, "owns its half")
+        before = kafka.group(group)
+        other = members.status(1)
+        assert other is not None
+        assert [member.instance_id for member in before.members] == ["still-0", "still-1"]
+
+        traffic = Traffic(kafka.bootstrap, topic)
+        for end in (members.kill, members.terminate):
+            end(0)
+            members.start(0)
+            traffic.send((f"key-{number}", b"x") for number in range(400))
+            members.wait_status(0, lambda status: status.handled > 0 and status.lag == 0, "consumes again")
+            after = kafka.group(group)
+            assert after.generation == before.generation
+            assert [(m.instance_id, m.assignment) for m in after.members] == [
+                (m.instance_id, m.assignment) for m in before.members
+            ]
+        unmoved = members.wait_status(1, lambda status: status.lag == 0, "is done")
+        assert unmoved.epoch == other.epoch
+
+
+def test_a_fenced_member_ends_instead_of_looking_ready(
+    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
+) -> None:
+    """A process whose instance id was taken by another one ends with a status and a reason."""
+    spec = spec_for(kafka.bootstrap, topic, group, "on_record")
+    (tmp_path / "twin").mkdir()
+    with Members("only", spec, tmp_path) as members, Members("only", spec, tmp_path / "twin") as twins:
+        members.start(0)
+        members.wait_status(0, lambda status: len(status.partitions) == 4, "owns everything")
+        twins.start(0)
+        old = members.process(0)
+        assert old.wait(30) not in {0, None}
+        assert "instance id 'only-0'" in old.text()
+        assert "Traceback" not in old.text()
+        twins.wait_status(0, lambda status: len(status.partitions) == 4, "took over")
+
+
+def test_a_frozen_member_leaves_no_mark_after_its_session(
+    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
+) -> None:
+    """SIGSTOP beyond the session, then SIGCONT: its partitions moved meanwhile, and it joins again or ends."""
+    spec = spec_for(kafka.bootstrap, topic, group, "on_record").model_copy(update={"replicas": 2})
+    short = spec.kafka.model_copy(update={"session_timeout": 6.0})
+    spec = spec.model_copy(update={"kafka": short})
+    with Members("cold", spec, tmp_path) as members:
+        for ordinal in (0, 1):
+            members.start(ordinal)
+        for ordinal in (0, 1):
+            members.wait_status(ordinal, lambda status: len(status.partitions) == 2, "owns its half")
+        members.freeze(0)
+        members.wait_status(1, lambda status: len(status.partitions) == 4, "took everything", 40)
+        Traffic(kafka.bootstrap, topic, members.history).send((f"key-{number}", b"x") for number in range(1000))
+        members.wait_status(1, lambda status: status.lag == 0, "handled everything")
+        committed = kafka.committed(group, topic)
+        members.thaw(0)
+        frozen = members.process(0)
+
+        def settled() -> bool:
+            if frozen.exit_code is not None:
+                return True
+            status = members.status(0)
+            return status is not None and len(status.partitions) == 2
+
+        wait_until(settled, "the thawed member joined again or ended", 30)
+        assert {p: one.offset for p, one in kafka.committed(group, topic).items()} == {
+            p: one.offset for p, one in committed.items()
+        }
+        if frozen.exit_code is None:
+            os.kill(frozen.pid, signal.SIGTERM)
+            assert frozen.wait(30) == 0
