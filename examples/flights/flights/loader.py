@@ -134,7 +134,7 @@ class Loader:
             return
         deadline, seen = time.monotonic() + _STALL_S, self._ahead.worst_bytes
         while self._ahead.worst_bytes >= AHEAD_MAX_BYTES and not stopped():
-            self._producer.poll(0.05)
+            self._producer.poll(0.2)
             for found in self._group.committed([TopicPartition(TOPIC, p) for p in range(PARTITIONS)], timeout=10):
                 self._ahead.committed(found.partition, found.offset)
             if self._ahead.worst_bytes < seen:
