@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from tests.support.kafka import KafkaBroker, why_unavailable
 
 TIER = "broker"
 REQUIRED_TIERS_ENV = "PCONSUMER_REQUIRE_TIERS"
+FIGURES = pytest.StashKey[list[str]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -19,6 +20,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.broker)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print what the tests measured, whether they passed or not."""
+    if figures := config.stash.get(FIGURES, None):
+        terminalreporter.section("figures of the broker tier")
+        for line in figures:
+            terminalreporter.line(line)
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[object], None]:
+    """Return a function that adds a line to the figures at the end of the run, under the test's name."""
+    lines = request.config.stash.setdefault(FIGURES, [])
+    return lambda line: lines.append(f"{request.node.name}: {line}")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -72,21 +72,22 @@ def wide_topic(kafka: KafkaBroker, unique: str) -> str:
     return unique
 
 
-def _judged(loop: _Loop, started: float) -> None:
+def _judged(loop: _Loop, started: float, figure: Callable[[object], None]) -> None:
     events = read_history(loop.members.history_path)
     bound = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_S)
     for cost in bound.costs(events):
-        print(cost)
+        if cost.rate:
+            figure(cost)
     elapsed_s = time.monotonic() - started
-    print(f"{loop.traffic.produced} records, {len(events)} events, {elapsed_s:.0f} s")
+    figure(f"{loop.traffic.produced} records, {len(events)} events, {elapsed_s:.0f} s")
     violations = judge(events, every_checker(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_S))
     assert not violations, report(violations)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("keys", [100, 1000])
-def test_ten_kills_lose_nothing_and_cost_a_bounded_number_of_repeats(
-    kafka: KafkaBroker, wide_topic: str, group: str, tmp_path: Path, keys: int
+def test_ten_kills_lose_nothing_and_cost_a_bounded_number_of_repeats(  # noqa: PLR0917 - pytest passes by name
+    kafka: KafkaBroker, wide_topic: str, group: str, tmp_path: Path, figure: Callable[[object], None], keys: int
 ) -> None:
     """Nothing lost, keys in order but for rewinds to a commit, no overlap, repeats within the bound for each kill."""
     started = time.monotonic()
@@ -96,11 +97,13 @@ def test_ten_kills_lose_nothing_and_cost_a_bounded_number_of_repeats(
             loop.running(victim)
             loop.members.kill(victim)
             loop.members.start(victim)
-    _judged(loop, started)
+    _judged(loop, started, figure)
 
 
 @pytest.mark.timeout(300)
-def test_ten_rolling_restarts_repeat_nothing(kafka: KafkaBroker, wide_topic: str, group: str, tmp_path: Path) -> None:
+def test_ten_rolling_restarts_repeat_nothing(
+    kafka: KafkaBroker, wide_topic: str, group: str, tmp_path: Path, figure: Callable[[object], None]
+) -> None:
     """SIGTERM drains and commits: not one record is handled twice, and the generation does not move."""
     started = time.monotonic()
     with _running(kafka, wide_topic, group, tmp_path, 1000) as loop:
@@ -113,4 +116,4 @@ def test_ten_rolling_restarts_repeat_nothing(kafka: KafkaBroker, wide_topic: str
         for ordinal in range(MEMBERS):
             loop.running(ordinal)
         assert kafka.group(group).generation == generation
-    _judged(loop, started)
+    _judged(loop, started, figure)

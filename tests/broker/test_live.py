@@ -1,6 +1,7 @@
 """Live settings on a real group: a change reaches the member in seconds, and the broker sees nothing of it."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from parallel_consumer_runtime.settings import ConcurrencySpec, MemberState, ParallelConsumerSpec
@@ -21,7 +22,7 @@ def _with(spec: ParallelConsumerSpec, **processing: object) -> ParallelConsumerS
 
 
 def test_concurrency_reaches_a_running_member_and_moves_nothing(
-    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
+    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path, figure: Callable[[object], None]
 ) -> None:
     """From 8 to 200 within 5 s under load: same process, same generation, same members, and a clean history."""
     spec = spec_for(kafka.bootstrap, topic, group, "on_record", concurrency={"fixed": 8})
@@ -37,7 +38,7 @@ def test_concurrency_reaches_a_running_member_and_moves_nothing(
         changed_at = time.monotonic()
         live = members.apply(_with(spec, concurrency=ConcurrencySpec(fixed=200)))
         reached = members.wait_status(0, lambda status: status.revision == live.revision, "applied it", REACH_S)
-        print(f"applied after {time.monotonic() - changed_at:.2f} s")
+        figure(f"applied after {time.monotonic() - changed_at:.2f} s")
         assert reached.concurrency == 200
         members.wait_status(0, lambda status: status.in_flight > 8, "uses it")
         assert kafka.group(group) == before
