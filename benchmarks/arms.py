@@ -58,6 +58,9 @@ def bare(bootstrap: str, topic: str, group: str) -> None:
     consumer, meter = _consumer(bootstrap, topic, group), Meter()
     while not meter.done:
         messages = consumer.consume(BATCH, timeout=0.1)
+        for message in messages:
+            if (error := message.error()) is not None:
+                raise KafkaException(error)
         if messages:
             meter.add(len(messages), time.perf_counter())
     consumer.close()
