@@ -1,6 +1,5 @@
 """The command `pconsumer`. What a verb needs is imported when it runs, so that help is quick."""
 
-import importlib.metadata
 import signal
 import sys
 import threading
@@ -10,6 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from parallel_consumer_runtime import __version__
 from parallel_consumer_runtime.offsets import Line
 
 POLL_INTERVAL_S = 0.25
@@ -27,7 +27,7 @@ def _fail(message: str, status: int) -> NoReturn:
 
 def _version(*, wanted: bool) -> None:
     if wanted:
-        typer.echo(importlib.metadata.version("parallel-consumer"))
+        typer.echo(__version__)
         raise typer.Exit
 
 

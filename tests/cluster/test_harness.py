@@ -138,6 +138,9 @@ def test_nothing_is_left_when_a_run_is_killed(tmp_path: Path) -> None:
     assert (NETNS_FOLDER / work.name).exists()
     holder.send_signal(signal.SIGKILL)
     holder.wait(10)
+    for pipe in (holder.stdin, holder.stdout):
+        if pipe is not None:
+            pipe.close()
 
     def left() -> list[str]:
         found = [str(path) for path in (work, NETNS_FOLDER / work.name, *cgroups(work)) if path.exists()]

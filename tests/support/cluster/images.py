@@ -55,7 +55,7 @@ OPERATOR = Image(
 FLIGHTS = Image(
     "docker.io/library/flights:1", "examples/flights/Dockerfile", ("examples/flights/flights",), RUNTIME.name
 )
-IMAGES = (RUNTIME, OPERATOR, FLIGHTS)
+IMAGES = (RUNTIME, FLIGHTS)
 
 
 def archives() -> list[Path]:
@@ -81,7 +81,7 @@ def _files(image: Image) -> list[Path]:
 
 
 def _base_key() -> str:
-    return f"{SUITE} {PACKAGES} 1"
+    return f"{SUITE} {PACKAGES} 2"
 
 
 def _base_archive() -> Path:
@@ -118,8 +118,8 @@ def _mirror() -> str | None:
 
 
 def _build(image: Image, folder: Path) -> None:
+    base = _archive(RUNTIME) if image.base == RUNTIME.name else _base_archive()  # before the store's lock: it may build
     with _Store() as store:
-        base = _archive(RUNTIME) if image.base == RUNTIME.name else _base_archive()
         store.buildah("pull", f"docker-archive:{base}")
         context = folder / "context"
         for path in _files(image):
@@ -160,7 +160,7 @@ class _Store:
     """buildah with a store in the user's cache, shared by all builds so that layers are made once; one at a time."""
 
     def __init__(self) -> None:
-        self._folder = root() / "layers"
+        self._folder = root() / "buildah"
         self._lock: int | None = None
 
     def buildah(self, *arguments: str) -> str:

@@ -63,9 +63,12 @@ def own_node() -> Iterator[Path]:
         start_new_session=True,
     )
     try:
+        began = time.monotonic()
         _await_ready(work, guardian)
+        ready = time.monotonic()
         for archive in archives:
             _import(work, archive)
+        print(f"cluster: ready in {ready - began:.1f} s, images in {time.monotonic() - ready:.1f} s", file=sys.stderr)
         yield work
     finally:
         if guardian.stdin is not None:

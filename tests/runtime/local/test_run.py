@@ -1,0 +1,132 @@
+"""`pconsumer run` on the embedded broker: drains, follows edits, starts dead members again, ends in order."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from parallel_consumer_runtime.kafka.embedded import EmbeddedBroker
+from parallel_consumer_runtime.local import LocalRun, MemberView
+from tests.support.waiting import wait_until
+
+RECORDS = 2_000
+HANDLERS = """
+import asyncio
+
+async def slowly(record, context):
+    await asyncio.sleep(0.002)
+
+def plainly(record, context):
+    return None
+"""
+MANIFEST = """
+apiVersion: parallelconsumer.io/v1alpha1
+kind: ParallelConsumer
+metadata: {{name: small}}
+spec:
+  image: none
+  handler: small_handlers:{handler}
+  kafka: {{bootstrapServers: "{bootstrap}", groupId: small, topics: [small], sessionTimeout: 6s}}
+  processing: {{concurrency: {{fixed: {fixed}}}, worker: {worker}, drainTimeout: 5s}}
+"""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    """One embedded broker for the module."""
+    with EmbeddedBroker() as started:
+        started.create_topics(["small"])
+        producer = Producer({"bootstrap.servers": started.bootstrap})
+        for number in range(RECORDS):
+            producer.produce("small", b"x", str(number % 50).encode())
+        assert producer.flush(30) == 0
+        yield started
+
+
+def write(folder: Path, bootstrap: str, *, fixed: int = 4, handler: str = "slowly", worker: str = "Async") -> Path:
+    """Write handler and manifest; return the manifest's path."""
+    (folder / "small_handlers.py").write_text(HANDLERS)
+    path = folder / "small.yaml"
+    path.write_text(MANIFEST.format(bootstrap=bootstrap, fixed=fixed, handler=handler, worker=worker))
+    return path
+
+
+@contextmanager
+def running(path: Path) -> Iterator[LocalRun]:
+    """Run a manifest."""
+    run = LocalRun(path)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+def until(run: LocalRun, what: str, probe: Callable[[MemberView], object]) -> MemberView:
+    """Poll the run until its one member is as wanted."""
+
+    def look() -> MemberView | None:
+        assert run.failure() is None
+        (member,) = run.poll()
+        return member if probe(member) else None
+
+    return wait_until(look, what, 30)
+
+
+def test_follows_edits_and_starts_a_dead_member_again(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """Concurrency follows the file; a killed member comes back under its name; the end is in order."""
+    path = write(tmp_path, broker.bootstrap)
+    with running(path) as run:
+        until(run, "handles records", lambda m: m.status is not None and m.status.handled > 0)
+        write(tmp_path, broker.bootstrap, fixed=9)
+        seen = until(run, "applied the edit", lambda m: m.status is not None and m.status.concurrency == 9)
+        assert seen.status is not None
+        assert seen.status.rebalances == 0
+        assert seen.status.revision == run.live.revision
+        write(tmp_path, broker.bootstrap, fixed=9, handler="plainly")
+        wait_until(lambda: (run.poll(), run.messages)[1][-1:] and "handler changed" in run.messages[-1], "said so", 10)
+        os.kill(_pid(tmp_path), signal.SIGKILL)
+        until(run, "came back", lambda m: m.starts == 2 and m.status is not None and m.status.lag == 0)
+        assert run.drained()
+
+
+def test_the_command_drains_and_ends(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """`--until-drained` ends with 0, in plain lines when piped; everything is committed."""
+    path = write(tmp_path, broker.bootstrap, fixed=100, handler="plainly", worker="Thread")
+    path.write_text(path.read_text().replace("groupId: small", "groupId: drained"))
+    command = [str(Path(sys.executable).parent / "pconsumer"), "run", "-f", str(path), "--until-drained"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == "drained"
+    assert "members 1/1" in ran.stdout
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "drained"})
+    found = consumer.committed([TopicPartition("small", partition) for partition in range(4)], timeout=10)
+    consumer.close()
+    assert sum(partition.offset for partition in found) == RECORDS
+
+
+def test_a_member_that_cannot_start_ends_the_run(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """The reason is one line on stderr, with the field; the exit status is not 0."""
+    path = write(tmp_path, broker.bootstrap, handler="missing")
+    command = [str(Path(sys.executable).parent / "pconsumer"), "run", "-f", str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 1
+    assert "spec.handler: module 'small_handlers' has no 'missing'" in ran.stderr
+    assert "Traceback" not in ran.stderr + ran.stdout
+
+
+def _pid(folder: Path) -> int:
+    """Return the member's process id: the one whose environment names the folder as its handlers'."""
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            content = environ.read_bytes()
+        except OSError:
+            continue
+        if f"PYTHONPATH={folder}".encode() in content and b"POD_NAME=small-0" in content:
+            return int(environ.parent.name)
+    raise AssertionError("no member runs")
