@@ -46,9 +46,24 @@ def node_address() -> str:
 
 @pytest.fixture(scope="session")
 def kafka(node_address: str) -> Iterator[KafkaBroker]:
-    """A real broker that pods and tests reach at the same address."""
-    with KafkaBroker(listen_host=node_address, port=KAFKA_PORT) as broker:
+    """A real broker that pods and tests reach at the same address.
+
+    It waits for three seconds before a new group's first assignment, which is Kafka's default: pods that start together
+    then share the partitions from the first record on.
+    """
+    patient = {"group.initial.rebalance.delay.ms": "3000"}
+    with KafkaBroker(listen_host=node_address, port=KAFKA_PORT, properties=patient) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def operator() -> Iterator[None]:
+    """The operator, installed by the manifests that users apply."""
+    kubectl("apply", "--filename=crds/", "--filename=operator/manifests/")
+    kubectl("wait", "--for=condition=Established", "crd", "parallelconsumers.parallelconsumer.io", "--timeout=30s")
+    kubectl("rollout", "status", "deployment", "--namespace=parallel-consumer", "--timeout=60s")
+    yield
+    kubectl("delete", "--filename=operator/manifests/", "--filename=crds/", "--wait=true", "--timeout=60s")
 
 
 @pytest.fixture

@@ -101,7 +101,8 @@ def test_a_pod_is_resized_in_place(namespace: str) -> None:
     kubectl("patch", "pod", "grows", "--subresource=resize", f"--patch={patch}", namespace=namespace)
 
     def resized(found: Any) -> bool:
-        return found["status"]["containerStatuses"][0].get("resources", {}).get("limits", {}).get("memory") == "96Mi"
+        limits: Any = found["status"]["containerStatuses"][0].get("resources", {}).get("limits", {})
+        return bool(limits.get("memory") == "96Mi")
 
     after = wait_for("pod", "grows", "resized", resized, timeout_s=30, namespace=namespace)
     first, second = (found["status"]["containerStatuses"][0]["containerID"] for found in (before, after))

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def write(folder: Path, bootstrap: str, *, fixed: int = 4, handler: str = "slowl
 
 
 @contextmanager
-def running(path: Path) -> Iterator[LocalRun]:
+def running(path: Path) -> Generator[LocalRun]:
     """Run a manifest."""
     run = LocalRun(path)
     try:

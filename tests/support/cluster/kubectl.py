@@ -49,10 +49,9 @@ def items(kind: str, namespace: str | None = None, selector: str = "") -> list[A
     return list(answer["items"])
 
 
-def apply(manifest: object, namespace: str | None = None) -> None:
-    """Apply one object, or a list of them."""
-    document = {"apiVersion": "v1", "kind": "List", "items": manifest} if isinstance(manifest, list) else manifest
-    kubectl("apply", "--filename=-", stdin=json.dumps(document), namespace=namespace)
+def apply(manifest: dict[str, Any], namespace: str | None = None) -> None:
+    """Apply one object; several as `items` of a List."""
+    kubectl("apply", "--filename=-", stdin=json.dumps(manifest), namespace=namespace)
 
 
 def wait_for(

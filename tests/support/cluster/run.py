@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def run(command: Sequence[str]) -> int:
 
 
 @contextmanager
-def own_node() -> Iterator[Path]:
+def own_node() -> Generator[Path]:
     """Start a node of our own; yield its work folder; leave nothing."""
     programs = {path.name: str(path) for path in binaries.kubernetes().iterdir() if path.name.startswith("kube")}
     programs |= {name: str(binaries.tool(name)) for name in ("etcd", "coredns", "helm")}
@@ -94,7 +94,7 @@ def _import(work: Path, archive: Path) -> None:
 
 
 @contextmanager
-def _kind() -> Iterator[Path]:
+def _kind() -> Generator[Path]:
     name = f"pcluster-{os.getpid()}"
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder, "kubeconfig")
