@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flights import checker, data, loader
 
+from flights import checker, data, loader
 from parallel_consumer_runtime.settings import MemberStatus
 from tests.support.cluster.kubectl import apply, items, kubectl, wait_for
 from tests.support.kafka import KafkaBroker

@@ -62,12 +62,13 @@ def wait_for(
     Raises:
         ConditionTimeoutError: not in time; holds the object's status.
     """
-    seen: list[Any] = [None]
+    seen: dict[str, Any] = {}
 
     def look() -> Any:
-        seen[0] = get(kind, name, namespace)
-        return seen[0] if seen[0] is not None and probe(seen[0]) else None
+        found = get(kind, name, namespace)
+        if found is None:
+            return None
+        seen["status"] = found.get("status")
+        return found if probe(found) else None
 
-    return wait_until(
-        look, f"{kind}/{name}: {what}", timeout_s, every_s=0.1, state=lambda: (seen[0] or {}).get("status")
-    )
+    return wait_until(look, f"{kind}/{name}: {what}", timeout_s, every_s=0.1, state=lambda: seen)
