@@ -14,6 +14,8 @@ _CONSUMER_DEFAULTS: dict[str, Any] = {
     "queued.max.messages.kbytes": 16_384,
     "fetch.queue.backoff.ms": 20,
     "fetch.wait.max.ms": 100,
+    # One fetch's records come in one piece: half a megabyte of small ones fits a partition's buffer without a pause.
+    "max.partition.fetch.bytes": 524_288,
     "reconnect.backoff.max.ms": 2_000,
 }
 _PRODUCER_DEFAULTS: dict[str, Any] = {

@@ -90,8 +90,9 @@ class DeadLetterSpec(SettingsModel):
 class BufferSpec(SettingsModel):
     """How much is read ahead of the handlers. Live."""
 
-    records_per_partition: Annotated[int, Field(ge=1, le=1_000_000)] = 4000
-    """A partition with so many records waiting or running is paused alone, until half of them are done."""
+    records_per_partition: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    """A partition with so many records waiting or running is paused alone, until half of them are done. Twice what one
+    fetch brings of small records, because a pause throws away what was fetched ahead."""
     records: Annotated[int, Field(ge=1, le=10_000_000)] = 20_000
     """The same bound over all partitions of the pod."""
     bytes: Size = 64 * 1024**2
