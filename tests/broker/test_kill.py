@@ -23,6 +23,9 @@ RECORDS_MIN = 100_000
 BACKLOG = 40_000
 COMMIT_INTERVAL_S = 0.1
 COMMIT_LATENCY_S = 0.1
+"""What a commit takes from plan to acknowledgement with every core busy; what half of the kills keep to."""
+COMMIT_LATENCY_MAX_S = 0.25
+"""What it takes at most when something else runs on the machine; what every kill keeps to."""
 HANDLED_BETWEEN_FAULTS = 3_000
 
 
@@ -74,14 +77,18 @@ def wide_topic(kafka: KafkaBroker, unique: str) -> str:
 
 def _judged(loop: _Loop, started: float, figure: Callable[[object], None]) -> None:
     events = read_history(loop.members.history_path)
-    bound = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_S)
+    bound = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_MAX_S)
+    usual = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_S)
     for cost in bound.costs(events):
         if cost.rate:
             figure(cost)
     elapsed_s = time.monotonic() - started
     figure(f"{loop.traffic.produced} records, {len(events)} events, {elapsed_s:.0f} s")
-    violations = judge(events, every_checker(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_S))
+    checkers = every_checker(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_MAX_S)
+    violations = judge(events, checkers)
     assert not violations, report(violations)
+    over = [cost for cost in usual.costs(events) if not cost.kept]
+    assert len(over) <= FAULTS // 2, "\n".join(map(str, over))
 
 
 @pytest.mark.timeout(300)
