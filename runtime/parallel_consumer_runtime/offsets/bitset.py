@@ -4,7 +4,7 @@ import re
 import struct
 
 from parallel_consumer_runtime.offsets.errors import BodyError
-from parallel_consumer_runtime.offsets.maps import OffsetMap, OffsetRange
+from parallel_consumer_runtime.offsets.maps import RANGES_MAX, OffsetMap
 
 SPAN_MAX_V1 = 0x7FFF
 SPAN_MAX_V2 = 0x7FFF_FFFF
@@ -34,11 +34,11 @@ def pack(offsets: OffsetMap, count_format: str) -> bytes:
     return struct.pack(count_format, span) + body + b"\0"
 
 
-def unpack(body: bytes, base: int, count_format: str) -> OffsetMap:
+def unpack(body: bytes, base: int, count_format: str, span_max: int) -> OffsetMap:
     """Return the map.
 
     Raises:
-        BodyError: the count is negative, or the bits are too few.
+        BodyError: the count is negative or more than `span_max`, the bits are too few, or their ranges too many.
     """
     head = struct.calcsize(count_format)
     if len(body) < head:
@@ -49,11 +49,18 @@ def unpack(body: bytes, base: int, count_format: str) -> OffsetMap:
     if span < 0 or len(body) - head < needed:
         msg = f"a bit set of {span} offsets needs {needed} bytes and has {len(body) - head}"
         raise BodyError(msg)
+    if span > span_max:
+        msg = f"a bit set of {span} offsets, where the log has {span_max}"
+        raise BodyError(msg)
     if span == 0:
         return OffsetMap(base, base - 1)
-    bits = int.from_bytes(body[head : head + needed], "little") & ((1 << span) - 1)
+    all_complete = (1 << span) - 1
+    bits = int.from_bytes(body[head : head + needed], "little") & all_complete
+    # A range begins where a bit is 0 and the one below it is 1, or is not there.
+    ranges = ((bits ^ all_complete) & (bits << 1 | 1)).bit_count()
+    if ranges > RANGES_MAX:
+        msg = f"a bit set of {ranges} incomplete ranges, of which {RANGES_MAX} are believed"
+        raise BodyError(msg)
     text = format(bits, f"0{span}b").encode()[::-1]
-    incomplete: tuple[OffsetRange, ...] = tuple(
-        (base + match.start(), base + match.end() - 1) for match in _ZEROS.finditer(text)
-    )
-    return OffsetMap(base, base + span - 1, incomplete)
+    found = (match.span() for match in _ZEROS.finditer(text))
+    return OffsetMap(base, base + span - 1, tuple((base + start, base + end - 1) for start, end in found))

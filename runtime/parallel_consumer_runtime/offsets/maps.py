@@ -1,9 +1,15 @@
 """The value that metadata stands for: which offsets of a closed range are incomplete."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from operator import itemgetter
 
 OffsetRange = tuple[int, int]
 """First and last offset, inclusive."""
+
+RANGES_MAX = 1 << 15
+"""Incomplete ranges in metadata. 4,096 characters hold 12,288 without compression; a reader refuses more than this, since
+84 characters of a repeating pattern could otherwise stand for millions and stop the thread for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,9 @@ class OffsetMap:
 
     def cut(self, highest: int) -> "OffsetMap":
         """Return what the map says of base..highest."""
-        kept = tuple((first, min(last, highest)) for first, last in self.incomplete if first <= highest)
+        kept = self.incomplete[: bisect_right(self.incomplete, highest, key=itemgetter(0))]
+        if kept and kept[-1][1] > highest:
+            kept = (*kept[:-1], (kept[-1][0], highest))
         return OffsetMap(self.base, highest, kept)
 
 

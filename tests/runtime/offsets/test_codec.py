@@ -116,12 +116,18 @@ def test_the_writer_takes_the_smallest(known: OffsetMap) -> None:
 @settings(max_examples=300, deadline=None)
 @given(maps(), st.integers(0, 120))
 def test_a_map_that_is_too_long_is_cut_to_what_fits(known: OffsetMap, size_max: int) -> None:
-    """The part that is kept says nothing that the whole does not say, and fits."""
+    """What is kept says nothing that the whole does not say, ends at a completed offset, and one range more is too long."""
     text, kept = encode_within(known, size_max)
-    assert len(text) <= size_max or text == encode(known)
     assert len(text) <= size_max
     assert decode(text, known.base) == kept
     assert kept == known.cut(kept.highest)
+    if kept == known:
+        assert text == encode(known)
+        return
+    assert not any(first <= kept.highest <= last for first, last in known.incomplete)
+    ends = [*(first - 1 for first, _ in known.incomplete), known.highest]
+    following = next(end for end in ends if end > kept.highest)
+    assert len(encode(known.cut(following))) > size_max
 
 
 @settings(max_examples=3000, deadline=None)
@@ -176,6 +182,42 @@ def test_a_reader_is_strict(metadata: str, error: type[OffsetMetadataError]) -> 
     """Each way of being wrong has its error; the log here ends at offset 60."""
     with pytest.raises(error):
         decode(metadata, 5, log_end=60)
+
+
+@pytest.mark.parametrize(
+    ("magic", "body"),
+    [
+        ("s", struct.pack(">i", 1 << 20) + b"\xaa" * (1 << 17)),
+        ("a", struct.pack(">h", 0x7FFF) + b"\xaa" * (1 << 18)),
+        ("J", b"\0\1" * (1 << 17)),
+        ("p", b"\0\0\0\1" * (1 << 17)),
+    ],
+)
+def test_a_few_characters_cannot_stand_for_a_flood(magic: str, body: bytes) -> None:
+    """A repeating pattern packs into a line; it is refused by its size or its number of ranges, unbuilt."""
+    metadata = envelope(magic, zstandard.compress(body))
+    assert len(metadata) < 100
+    with pytest.raises(OffsetMetadataError, match=r"bytes when unpacked|are believed"):
+        decode(metadata, 0)
+
+
+def test_as_many_ranges_as_are_believed_are_read_back() -> None:
+    """A map of more ranges is cut to those that a reader believes."""
+    known = OffsetMap(0, 199_999, tuple((offset, offset) for offset in range(0, 200_000, 4)))
+    text, kept = encode_within(known, 4096)
+    assert len(kept.incomplete) == 1 << 15
+    assert decode(text, 0) == kept == known.cut(kept.highest)
+
+
+@pytest.mark.parametrize("encoding", Encoding)
+def test_the_end_of_the_log_is_a_bound(encoding: Encoding) -> None:
+    """A map up to the log's last offset is read, one beyond it is of another log."""
+    known = VECTORS[0][0]
+    text = encode_as(known, encoding)
+    assert decode(text, 0, log_end=11) == known
+    for log_end in (10, 0):
+        with pytest.raises(BodyError, match="where the log has"):
+            decode(text, 0, log_end=log_end)
 
 
 def test_a_reader_takes_what_it_may() -> None:
