@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
@@ -25,7 +26,7 @@ def _fail(message: str, status: int) -> NoReturn:
     raise typer.Exit(status)
 
 
-def _version(*, wanted: bool) -> None:
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
         typer.echo(__version__)
         raise typer.Exit
@@ -34,9 +35,7 @@ def _version(*, wanted: bool) -> None:
 @app.callback()
 def _root(
     *,
-    version: Annotated[
-        bool, typer.Option("--version", callback=lambda wanted: _version(wanted=wanted), is_eager=True)
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
     """Handle many records of one Kafka partition at a time, in key order, losing nothing."""
 
@@ -59,8 +58,12 @@ def run(
     from parallel_consumer_runtime.local.command import run_manifest  # noqa: PLC0415 - see the module's first line
 
     stopping = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, stop)
     if message := run_manifest(
         manifest,
         replicas=replicas,

@@ -104,7 +104,7 @@ class Checker:
     def compare(self, key: bytes | str | None, value: bytes | str) -> None:
         """Take one result."""
         result = orjson.loads(value)
-        number = result["id"]
+        number: int = result["id"]
         if self._seen[number]:
             self._duplicates += 1
         else:

@@ -1,5 +1,7 @@
 """Reads a ParallelConsumer from a YAML file, as strictly as the API server would, with one line per problem."""
 
+import re
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -9,10 +11,24 @@ from pydantic import ValidationError
 from parallel_consumer_runtime.settings import API_GROUP, API_VERSION, KIND, ParallelConsumerSpec, explain
 
 _TOP_LEVEL = {"apiVersion", "kind", "metadata", "spec", "status"}
+_NAME_LENGTH_MAX = 52
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 class ManifestError(Exception):
     """The file is no usable manifest; each line names the file, the field, and what to do."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a field that is written twice, where YAML would silently take the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - the base class's signature
+        seen: set[object] = set()
+        for key, _ in node.value:
+            if key.tag.endswith(":str") and key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 class Manifest(NamedTuple):
@@ -29,7 +45,7 @@ def load(path: Path) -> Manifest:
         ManifestError: with one line per problem.
     """
     try:
-        documents = [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+        documents = [document for document in yaml.load_all(path.read_text(), _Loader) if document is not None]
     except OSError as error:
         msg = f"{path}: cannot be read ({error.strerror})"
         raise ManifestError(msg) from error
@@ -55,6 +71,10 @@ def _parse(path: Path, document: dict[str, Any]) -> Manifest:
     name: Any = cast("dict[str, Any]", metadata).get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name:
         problems.append("metadata.name: is required; add it")
+    elif len(name) > _NAME_LENGTH_MAX or not _NAME.fullmatch(name):
+        problems.append(
+            f"metadata.name: at most {_NAME_LENGTH_MAX} lower-case letters, digits and dashes, beginning with a letter"
+        )
     spec: ParallelConsumerSpec | None = None
     if "spec" not in document:
         problems.append("spec: is required; add it")

@@ -1,0 +1,5 @@
+"""One module per step of making the world as an object wishes: observe, act, report."""
+
+from parallel_consumer_operator.reconcile.parallelconsumer import Reconciler
+
+__all__ = ["Reconciler"]

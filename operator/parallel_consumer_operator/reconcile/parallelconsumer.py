@@ -1,0 +1,181 @@
+"""Reconciles one ParallelConsumer: observe, decide, act, report, until nothing differs.
+
+Invariants: it acts on what it has just read, never on what an event said; every step may be the last before a crash, and
+the next reconcile goes on from there; when nothing differs it sends no mutating request.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from parallel_consumer_operator.api import Identity, ParallelConsumer, ParallelConsumerStatus, Reason
+from parallel_consumer_operator.desired import render_children
+from parallel_consumer_operator.desired.naming import Manifest
+from parallel_consumer_operator.desired.refusals import refusals
+from parallel_consumer_operator.errors import RefusedError
+from parallel_consumer_operator.kube import Key, Kube
+from parallel_consumer_operator.pods import Pod
+from parallel_consumer_operator.reconcile.act import ActMemory, apply_children, nudge_pods
+from parallel_consumer_operator.reconcile.members import MemberReader
+from parallel_consumer_operator.reconcile.observe import Observation, foreign_children, observe
+from parallel_consumer_operator.reconcile.report import Outcome, refused_status, status_of
+from parallel_consumer_operator.reconcile.writing import StatusWriter, WriteMemory
+from parallel_consumer_operator.rollout import next_restart
+from parallel_consumer_operator.scaling import Sizes, plan_sizes
+from parallel_consumer_runtime.settings import KIND, MemberStatus, explain
+
+UNSETTLED_INTERVAL_S = 1.0
+"""How soon an object is looked at again while pods come, go or catch up: their readiness is also an event, their
+reports are not."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of one object between reconciles. Losing it is safe."""
+
+    acts: ActMemory = field(default_factory=ActMemory)
+    writes: WriteMemory = field(default_factory=WriteMemory)
+    scale_in_since_s: float | None = None
+    pods: list[Pod] = field(default_factory=list[Pod])
+    figures: object = None
+    """What the last reading of the pods came to; a sample that differs asks for a reconcile."""
+
+
+class Reconciler:
+    """Makes the world as the objects wish. One key at a time per object; the queue sees to that.
+
+    Args:
+        kube: the API server.
+        reader: how pods are asked.
+        writer: how statuses are written.
+        clock: the monotonic clock, seconds.
+    """
+
+    def __init__(
+        self, kube: Kube, reader: MemberReader, writer: StatusWriter, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._kube = kube
+        self._reader = reader
+        self._writer = writer
+        self._clock = clock
+        self._memories: dict[Key, Memory] = {}
+
+    @property
+    def known(self) -> list[Key]:
+        """The objects that were there when last looked at."""
+        return list(self._memories)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring one object a step further.
+
+        Returns:
+            Seconds after which to come again even without an event; None when all is settled.
+
+        Raises:
+            OperatorError: the API server did not play along; try again later.
+        """
+        manifest = await self._kube.get(KIND, key.namespace, key.name)
+        if manifest is None or "deletionTimestamp" in manifest["metadata"]:
+            self._memories.pop(key, None)  # children go by their owner references
+            return None
+        memory = self._memories.setdefault(key, Memory())
+        try:
+            consumer = ParallelConsumer.parse(manifest)
+        except ValidationError as error:
+            return await self._refuse(manifest, memory, Reason.SPEC_REFUSED, explain(error, "spec"))
+        if problems := refusals(consumer.spec):
+            return await self._refuse(manifest, memory, Reason.TEMPLATE_REFUSED, problems)
+        seen = await observe(self._kube, self._reader, consumer.identity)
+        memory.pods, memory.figures = seen.pods, figures_of(seen.members)
+        if foreign := foreign_children(consumer.identity, seen.children):
+            return await self._refuse(
+                manifest, memory, Reason.NAME_TAKEN, [f"{name} belongs to someone else; rename one" for name in foreign]
+            )
+        return await self._converge(manifest, consumer, seen, memory)
+
+    async def sample(self, key: Key) -> bool:
+        """Ask the pods of one object, without a word to the API server. Return whether the status would say so."""
+        memory = self._memories.get(key)
+        if memory is None or not memory.pods:
+            return False
+        return figures_of(await self._reader.read(memory.pods)) != memory.figures
+
+    async def _converge(
+        self, manifest: Manifest, consumer: ParallelConsumer, seen: Observation, memory: Memory
+    ) -> float | None:
+        owner, spec = consumer.identity, consumer.spec
+        sizes = self._sizes(consumer, seen, memory)
+        children = render_children(owner, spec, wanted=sizes.wanted, existing=sizes.existing)
+        try:
+            applied = await apply_children(self._kube, children, seen, memory.acts)
+        except RefusedError as error:
+            return await self._refuse(manifest, memory, Reason.CHILD_REFUSED, [str(error)])
+        restarted = await self._roll(owner, seen, sizes, children.template_hash, children.resources_hash, applied)
+        nudge_due_s = await nudge_pods(self._kube, owner, children.live.revision, seen, memory.acts, self._clock())
+        outcome = Outcome(sizes, children, applied, restarted, spec.processing.paused)
+        status = status_of(owner, seen, outcome)
+        held_s = await self._writer.write(owner, consumer.status, status, memory.writes, self._clock())
+        unsettled = bool(applied or restarted) or sizes.scaling_in or _is_moving(seen, sizes)
+        waits = [
+            wait for wait in (nudge_due_s, held_s, UNSETTLED_INTERVAL_S if unsettled else None) if wait is not None
+        ]
+        return min(waits, default=None)
+
+    def _sizes(self, consumer: ParallelConsumer, seen: Observation, memory: Memory) -> Sizes:
+        now_s = self._clock()
+        began_s = memory.scale_in_since_s
+        sizes = plan_sizes(
+            wanted=consumer.spec.replicas,
+            current=seen.stateful_replicas,
+            pods=seen.pods,
+            members=seen.members,
+            waited_s=0.0 if began_s is None else now_s - began_s,
+            bound_s=consumer.spec.processing.drain_timeout + consumer.spec.kafka.session_timeout,
+        )
+        memory.scale_in_since_s = (now_s if began_s is None else began_s) if sizes.scaling_in else None
+        return sizes
+
+    async def _roll(  # noqa: PLR0917 - one call, in the order of the decision
+        self,
+        owner: Identity,
+        seen: Observation,
+        sizes: Sizes,
+        template_hash: str,
+        resources_hash: str,
+        applied: list[str],
+    ) -> str | None:
+        if "StatefulSet" in applied or sizes.scaling_in:
+            return None  # a pod deleted now could come back with the template of before
+        pod = next_restart(
+            seen.pods, existing=sizes.existing, template_hash=template_hash, resources_hash=resources_hash
+        )
+        if pod is None:
+            return None
+        _log.info("%s/%s: restarting %s, whose template is outdated", owner.namespace, owner.name, pod.name)
+        await self._kube.delete_pod(owner.namespace, pod.name, pod.uid)
+        return pod.name
+
+    async def _refuse(self, manifest: Manifest, memory: Memory, reason: Reason, problems: list[str]) -> float | None:
+        owner = Identity.of(manifest)
+        before = ParallelConsumerStatus.model_validate(manifest.get("status") or {})
+        after = refused_status(owner, before, reason, "; ".join(problems))
+        _log.warning("%s/%s: %s: %s", owner.namespace, owner.name, reason, "; ".join(problems))
+        return await self._writer.write(owner, before, after, memory.writes, self._clock())
+
+
+def figures_of(members: dict[str, MemberStatus]) -> object:
+    """Return what of the pods' reports the status shows; equal readings need no reconcile."""
+    return {
+        name: (member.state, member.revision, member.concurrency, member.in_flight, member.lag, member.kafka_reachable)
+        for name, member in members.items()
+    }
+
+
+def _is_moving(seen: Observation, sizes: Sizes) -> bool:
+    """Whether pods are missing, too many, not ready or silent."""
+    return len(seen.pods) != sizes.existing or any(not pod.ready or pod.name not in seen.members for pod in seen.pods)
