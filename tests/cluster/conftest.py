@@ -30,8 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep what the cluster knows when a test fails, before its fixtures clean up."""
     report = yield
-    if report.when == "call" and report.failed:
-        print(f"kept in {keep(item.nodeid)}")
+    if report.when != "teardown" and report.failed and PROVIDER_ENV in os.environ:
+        report.sections.append(("the cluster", f"objects and logs are kept in {keep(item.nodeid)}"))
     return report
 
 

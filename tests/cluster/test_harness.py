@@ -1,6 +1,6 @@
 """The harness keeps its own promises: pods, logs, DNS, pod security, in-place resize, and nothing left when killed."""
 
-import os
+import contextlib
 import signal
 import subprocess
 import sys
@@ -109,50 +109,49 @@ def test_a_pod_is_resized_in_place(namespace: str) -> None:
     assert first == second
 
 
-# A second cluster beside the one that the tests use, from this process's own network namespace.
-_HOLDER = """
-import sys
-from tests.support.cluster.run import own_node
-with own_node() as work:
-    print(work, flush=True)
-    sys.stdin.read()
+# A command beside a second cluster, which has a pod; it says where that cluster's folder is, and its own process id.
+_COMMAND = """
+set -e
+kubectl run held --image=localhost/pause:1 --image-pull-policy=Never >&2
+kubectl wait pod held --for=condition=Ready --timeout=60s >&2
+touch "$TMPDIR/left-behind"
+echo "$PCONSUMER_CLUSTER_WORK $$"
+exec sleep 600
 """
 
 
 def test_nothing_is_left_when_a_run_is_killed(tmp_path: Path) -> None:
-    """SIGKILL of the process that holds a cluster: its processes, network, cgroups and folder go, with a deadline."""
-    log = tmp_path / "holder.log"
+    """SIGKILL of a run: its command, processes, pods, network, mounts, cgroups and folders go, with a deadline."""
+    networks = set(NETNS_FOLDER.iterdir())
+    log = tmp_path / "run.log"
     with log.open("wb") as errors:
-        holder = subprocess.Popen(
-            [sys.executable, "-c", _HOLDER],
-            stdin=subprocess.PIPE,
+        run = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.cluster", "run", "--", "bash", "-c", _COMMAND],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
             cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         )
-    stdout = holder.stdout
+    stdout = run.stdout
     assert stdout is not None
-    work = Path(stdout.readline().decode().strip())
-    assert work.is_dir(), log.read_text()
-    assert cgroups(work)
+    said = stdout.readline().decode().split()
+    assert len(said) == 2, log.read_text()
+    work, command = Path(said[0]), Path("/proc", said[1])
+    groups = cgroups(work)
+    assert command.exists()
     assert (NETNS_FOLDER / work.name).exists()
-    holder.send_signal(signal.SIGKILL)
-    holder.wait(10)
-    for pipe in (holder.stdin, holder.stdout):
-        if pipe is not None:
-            pipe.close()
+    assert any(path.read_text().strip() for group in groups for path in group.rglob("pod*/**/cgroup.procs"))
+    run.send_signal(signal.SIGKILL)
+    run.wait(10)
+    stdout.close()
 
     def left() -> list[str]:
-        found = [str(path) for path in (work, NETNS_FOLDER / work.name, *cgroups(work)) if path.exists()]
-        found += [line for line in Path("/proc/mounts").read_text().splitlines() if str(work) in line]
-        for command in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = command.read_bytes()
-            except OSError:
-                continue
-            if str(work).encode() in words:
-                found.append(words.decode(errors="replace"))
+        found = [str(path) for path in (work, command, NETNS_FOLDER / work.name, *groups) if path.exists()]
+        found += [str(path) for path in NETNS_FOLDER.glob("cni-*") if path not in networks]
+        for pid in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it ended while being looked at
+                if str(work).encode() in (pid / "cmdline").read_bytes() + (pid / "mounts").read_bytes():
+                    found.append(f"{pid}: {(pid / 'cmdline').read_bytes()!r}")
         return found
 
     wait_until(lambda: not left(), "everything of the run is gone", 30, state=left)

@@ -17,18 +17,31 @@ _TAIL_BYTES = 200_000
 
 def keep(test: str) -> Path:
     """Write everything worth knowing into a folder of the test's name; return it. Never raises for the cluster's sake."""
-    folder = FOLDER / re.sub(r"[^\w.-]+", "_", test)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _folder(test)
     objects = _kubectl("get", KINDS, "--all-namespaces", "--output=json", "--ignore-not-found")
     (folder / "objects.json").write_text(objects)
-    (folder / "objects.txt").write_text(_kubectl("get", KINDS, "--all-namespaces", "--output=wide"))
+    table = _kubectl("get", KINDS, "--all-namespaces", "--output=wide", "--ignore-not-found")
+    (folder / "objects.txt").write_text(table)
     for namespace, pod in _pods():
         logs = _kubectl("logs", "--namespace", namespace, pod, "--all-containers", "--tail=2000", "--prefix")
         before = _kubectl("logs", "--namespace", namespace, pod, "--all-containers", "--tail=500", "--previous")
         (folder / f"{namespace}.{pod}.log").write_text(logs + "\n--- previous\n" + before)
     if work := os.environ.get(WORK_ENV):
-        for log in Path(work, "logs").glob("*.log"):
-            (folder / f"node.{log.name}").write_bytes(log.read_bytes()[-_TAIL_BYTES:])
+        keep_node_logs(Path(work), test)
+    return folder
+
+
+def keep_node_logs(work: Path, test: str) -> Path:
+    """Write the ends of the logs of a node's components into a folder of the test's name; return it."""
+    folder = _folder(test)
+    for log in Path(work, "logs").glob("*.log"):
+        (folder / f"node.{log.name}").write_bytes(log.read_bytes()[-_TAIL_BYTES:])
+    return folder
+
+
+def _folder(test: str) -> Path:
+    folder = FOLDER / re.sub(r"[^\w.-]+", "_", test)
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

@@ -1,7 +1,8 @@
 """Ends a run's node and removes all that it left, when told to or when whoever started the run is gone.
 
 `python -m tests.support.cluster.guardian WORK`: starts the node in namespaces of its own and reads standard input, a
-pipe that the run holds open. Its end, by whatever death, is the signal.
+pipe that the run holds open. Its end, by whatever death, is the signal. The guardian is the first thing that a run
+starts: whatever else the run makes, it makes under this guard.
 """
 
 import contextlib
@@ -12,6 +13,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from tests.support.cluster import pki
+from tests.support.cluster.node import ADDRESS
 
 NETNS_FOLDER = Path("/run/netns")
 CGROUP_FOLDER = Path("/sys/fs/cgroup")
@@ -30,7 +34,10 @@ def cgroups(work: Path) -> list[Path]:
 
 
 def start(work: Path) -> subprocess.Popen[bytes]:
-    """Make the namespaces and start the node in them."""
+    """Make keys and namespaces and start the node in them."""
+    for name in ("logs", "tmp"):
+        (work / name).mkdir()
+    pki.issue_all(work / "pki", ADDRESS)
     subprocess.run(["ip", "netns", "add", namespace(work)], check=True, timeout=30)
     for hierarchy in [CGROUP_FOLDER, *CGROUP_FOLDER.iterdir()]:
         # Only a hierarchy's root takes a folder that is a cgroup; elsewhere this is refused.
@@ -51,11 +58,16 @@ def start(work: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def tear_down(work: Path, node: subprocess.Popen[bytes]) -> None:
-    """Kill the node and whatever else runs in its network, and remove its namespaces, cgroups and folder."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(node.pid, signal.SIGKILL)
-    node.wait()
+def tear_down(work: Path, node: subprocess.Popen[bytes] | None) -> None:
+    """Kill the node and whatever else runs in its network, and remove its namespaces, cgroups and folder.
+
+    Raises:
+        RuntimeError: something resisted until the deadline; says what.
+    """
+    if node is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(node.pid, signal.SIGKILL)
+        node.wait(TEARDOWN_TIMEOUT_S)
     deadline = time.monotonic() + TEARDOWN_TIMEOUT_S
     while (left := _processes(work)) and time.monotonic() < deadline:
         for pid in left:
@@ -70,6 +82,9 @@ def tear_down(work: Path, node: subprocess.Popen[bytes]) -> None:
                     Path(folder).rmdir()
         time.sleep(0.05)
     shutil.rmtree(work, ignore_errors=True)
+    remains = [work, NETNS_FOLDER / namespace(work), *cgroups(work)]
+    if resisting := [str(path) for path in remains if path.exists()]:
+        raise RuntimeError(f"not removed within {TEARDOWN_TIMEOUT_S:g} s: {', '.join(resisting)}; processes: {left}")
 
 
 def _processes(work: Path) -> list[int]:
@@ -97,8 +112,9 @@ def main() -> None:
     work = Path(sys.argv[1])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    node = start(work)
+    node: subprocess.Popen[bytes] | None = None
     try:
+        node = start(work)
         sys.stdin.buffer.read()
     finally:
         tear_down(work, node)

@@ -1,26 +1,21 @@
-"""The project's images as archives: built by docker or buildah, on a base of our own where no registry is reachable.
+"""The project's images as archives: built by docker or buildah, cached by everything that goes into them.
 
-Cached by a hash of the Dockerfiles and everything that they copy. What the machine needs to reach its package index (CA
-bundle, pip's configuration) is mounted while building and leaves no trace in the image.
+The key is a hash of the Dockerfile, of everything that it copies and of the base; of each image the last few archives stay.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from tests.support.cache import cached, root
+from tests.support.cluster import buildah
 from tests.support.processes import REPOSITORY
 
-SUITE = "bookworm"
-PACKAGES = "python3,python3-venv,ca-certificates"
-BASE = "localhost/parallel-consumer-base:1"
-CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
-BUILD_TIMEOUT_S = 1800
+ARCHIVES_KEPT = 3
+"""Archives of one image that stay in the cache; each edit of the sources makes another, of some 250 MB."""
 
 
 class Image(NamedTuple):
@@ -38,7 +33,7 @@ RUNTIME = Image(
     "docker.io/library/parallel-consumer-runtime:0.1.0",
     "runtime/Dockerfile",
     ("runtime/requirements.txt", "runtime/parallel_consumer_runtime"),
-    BASE,
+    buildah.BASE,
 )
 OPERATOR = Image(
     "docker.io/library/parallel-consumer-operator:0.1.0",
@@ -50,26 +45,70 @@ OPERATOR = Image(
         "runtime/parallel_consumer_runtime/py.typed",
         "runtime/parallel_consumer_runtime/settings",
     ),
-    BASE,
+    buildah.BASE,
 )
 FLIGHTS = Image(
     "docker.io/library/flights:1", "examples/flights/Dockerfile", ("examples/flights/flights",), RUNTIME.name
 )
-IMAGES = (RUNTIME, FLIGHTS)
+IMAGES = (RUNTIME, OPERATOR, FLIGHTS)
 
 
-def archives() -> list[Path]:
-    """Return an archive of each image, built now or on an earlier day."""
-    return [_archive(image) for image in IMAGES]
+def archives(*, by_docker: bool = False) -> list[Path]:
+    """Return an archive of each image, built now or on an earlier day.
+
+    Args:
+        by_docker: build with docker on the Dockerfiles' own base, a public image; else with buildah on one made here.
+    """
+    return [(_by_docker if by_docker else _by_buildah)(image) for image in IMAGES]
 
 
-def _archive(image: Image) -> Path:
-    files = _files(image)
-    recipe = "\n".join([image.name, str(_base_key()), *(f"{path.relative_to(REPOSITORY)}" for path in files)]).encode()
-    recipe += b"".join(path.read_bytes() for path in files)
+def _by_buildah(image: Image) -> Path:
+    # The base comes first: building it takes the lock of the image store.
+    base = _by_buildah(RUNTIME) if image.base == RUNTIME.name else buildah.base_archive()
+    recipe = _recipe(image, buildah.BASE_RECIPE)
     if image.base == RUNTIME.name:
-        recipe += str(_archive(RUNTIME)).encode()
-    return cached(f"image {image.name}", recipe, lambda folder: _build(image, folder)) / "image.tar"
+        recipe += str(base).encode()
+
+    def build(folder: Path) -> None:
+        context = folder / "context"
+        for path in _files(image):
+            target = context / path.relative_to(REPOSITORY)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+        dockerfile, archive = context / image.dockerfile, folder / "image.tar"
+        buildah.build(image.name, context, dockerfile, archive, base=image.base, base_archive=base)
+        shutil.rmtree(context)
+
+    return _kept(image, recipe, build)
+
+
+def _by_docker(image: Image) -> Path:
+    recipe = _recipe(image, "docker")
+    chosen: list[str] = []
+    if image.base == RUNTIME.name:
+        recipe += str(_by_docker(RUNTIME)).encode()
+        chosen = [f"--build-arg=BASE_IMAGE={RUNTIME.name}"]
+
+    def build(folder: Path) -> None:
+        dockerfile = f"--file={REPOSITORY / image.dockerfile}"
+        _docker("build", "--quiet", *chosen, dockerfile, f"--tag={image.name}", str(REPOSITORY))
+        _docker("save", f"--output={folder / 'image.tar'}", image.name)
+
+    return _kept(image, recipe, build)
+
+
+def _docker(*arguments: str) -> None:
+    ran = subprocess.run(
+        ["docker", *arguments], capture_output=True, text=True, timeout=buildah.BUILD_TIMEOUT_S, check=False
+    )
+    if ran.returncode:
+        raise RuntimeError(f"docker {arguments[0]} failed:\n{ran.stdout[-2000:]}\n{ran.stderr[-3000:]}")
+
+
+def _recipe(image: Image, base: str) -> bytes:
+    files = _files(image)
+    names = "\n".join([image.name, base, *(f"{path.relative_to(REPOSITORY)}" for path in files)])
+    return names.encode() + b"".join(path.read_bytes() for path in files)
 
 
 def _files(image: Image) -> list[Path]:
@@ -80,123 +119,12 @@ def _files(image: Image) -> list[Path]:
     return found
 
 
-def _base_key() -> str:
-    return f"{SUITE} {PACKAGES} 2"
-
-
-def _base_archive() -> Path:
-    return cached("base image", _base_key(), _build_base) / "base.tar"
-
-
-def _build_base(folder: Path) -> None:
-    tree = folder / "tree"
-    command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(tree)]
-    if mirror := _mirror():
-        command.append(mirror)
-    _run(command)
-    for path in (tree / "var/cache/apt/archives", tree / "var/lib/apt/lists"):
-        shutil.rmtree(path, ignore_errors=True)
-    with _Store() as store:
-        container = store.buildah("from", "scratch").strip()
-        store.buildah("add", container, str(tree), "/")
-        store.buildah("config", "--env", "PATH=/usr/local/bin:/usr/bin:/bin", container)
-        store.buildah("commit", container, BASE)
-        store.buildah("push", BASE, f"docker-archive:{folder}/base.tar:{BASE}")
-    shutil.rmtree(tree)
-
-
-def _mirror() -> str | None:
-    """Return the mirror that this machine's apt uses for the suite; debootstrap's own default when it says none."""
-    ran = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(SITE) $(CODENAME)", "Created-By: Packages"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
-    return next((line.split()[0] for line in ran.stdout.splitlines() if line.split()[1:] == [SUITE]), None)
-
-
-def _build(image: Image, folder: Path) -> None:
-    base = _archive(RUNTIME) if image.base == RUNTIME.name else _base_archive()  # before the store's lock: it may build
-    with _Store() as store:
-        store.buildah("pull", f"docker-archive:{base}")
-        context = folder / "context"
-        for path in _files(image):
-            target = context / path.relative_to(REPOSITORY)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)
-        pip = folder / "pip.conf"
-        pip.write_text(_pip_configuration())
-        mounts = [f"{pip}:/etc/pip.conf:ro"]
-        if CA_BUNDLE.exists():
-            mounts.append(f"{CA_BUNDLE}:{CA_BUNDLE}:ro")
-        store.buildah(
-            "build",
-            "--pull=never",
-            "--layers",
-            f"--build-arg=BASE_IMAGE={image.base}",
-            *(f"--volume={mount}" for mount in mounts),
-            f"--file={context / image.dockerfile}",
-            f"--tag={image.name}",
-            str(context),
-        )
-        store.buildah("push", image.name, f"docker-archive:{folder}/image.tar:{image.name}")
-        shutil.rmtree(context)
-        pip.unlink()
-
-
-def _pip_configuration() -> str:
-    """Return this machine's way to its package index, as a configuration file."""
-    lines = ["[global]", "disable-pip-version-check = true"]
-    if CA_BUNDLE.exists():
-        lines.append(f"cert = {CA_BUNDLE}")
-    if index := os.environ.get("PIP_INDEX_URL"):
-        lines.append(f"index-url = {index}")
-    return "\n".join(lines) + "\n"
-
-
-class _Store:
-    """buildah with a store in the user's cache, shared by all builds so that layers are made once; one at a time."""
-
-    def __init__(self) -> None:
-        self._folder = root() / "buildah"
-        self._lock: int | None = None
-
-    def buildah(self, *arguments: str) -> str:
-        """Run buildah; return its output."""
-        store = [f"--root={self._folder}/root", f"--runroot={self._folder}/run", "--storage-driver=overlay"]
-        environment = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
-        policy = self._folder / "policy.json"
-        policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
-        verb, *rest = arguments
-        signed = [f"--signature-policy={policy}"] if verb in {"from", "commit", "push", "pull", "build"} else []
-        return _run(["buildah", *store, verb, *signed, *rest], environment)
-
-    def __enter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self._folder / "lock", os.O_CREAT | os.O_RDWR)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-
-
-def _run(command: Sequence[str], environment: dict[str, str] | None = None) -> str:
-    with tempfile.TemporaryFile("w+") as errors:
-        ran = subprocess.run(
-            command,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            timeout=BUILD_TIMEOUT_S,
-            check=False,
-        )
-        if ran.returncode:
-            errors.seek(0)
-            raise RuntimeError(f"{' '.join(command[:4])}… failed:\n{ran.stdout[-2000:]}\n{errors.read()[-3000:]}")
-    return ran.stdout
+def _kept(image: Image, recipe: bytes, build: Callable[[Path], None]) -> Path:
+    """Return the archive, and forget the image's archives that were not used for longest."""
+    name = f"image {image.name}"
+    folder = cached(name, recipe, build)
+    os.utime(folder)
+    of_image = [path.parent for path in root().glob("*/.name") if path.read_text().strip() == name]
+    for old in sorted(of_image, key=lambda path: path.stat().st_mtime, reverse=True)[ARCHIVES_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)  # another run may be at the same
+    return folder / "image.tar"

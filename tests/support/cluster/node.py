@@ -258,4 +258,9 @@ def _succeeds(*command: str, expect: str = "") -> bool:
 
 
 if __name__ == "__main__":
-    Node(Path(sys.argv[1]), json.loads((Path(sys.argv[1]) / "programs.json").read_text())).main()
+    folder = Path(sys.argv[1])
+    try:
+        Node(folder, json.loads((folder / "programs.json").read_text())).main()
+    except BaseException:
+        (folder / "failed").touch()
+        raise

@@ -12,8 +12,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.cluster import binaries, images, pki
-from tests.support.cluster.diagnostics import WORK_ENV
+from tests.support.cluster import binaries, images
+from tests.support.cluster.diagnostics import WORK_ENV, keep_node_logs
 from tests.support.cluster.guardian import NETNS_FOLDER, namespace
 from tests.support.cluster.node import ADDRESS, START_TIMEOUT_S
 from tests.support.cluster.prerequisites import KUBECONFIG_ENV, Provider, choose
@@ -22,7 +22,8 @@ from tests.support.processes import LAUNCHER, REPOSITORY
 
 PROVIDER_ENV = "PCONSUMER_CLUSTER_PROVIDER"
 NODE_ADDRESS_ENV = "PCONSUMER_CLUSTER_ADDRESS"
-TEARDOWN_TIMEOUT_S = 60.0
+TEARDOWN_TIMEOUT_S = 90.0
+KIND_TIMEOUT_S = 600.0
 
 
 def run(command: Sequence[str]) -> int:
@@ -39,6 +40,7 @@ def run(command: Sequence[str]) -> int:
             PROVIDER_ENV: provider.name,
             NODE_ADDRESS_ENV: ADDRESS,
             WORK_ENV: str(work),
+            "TMPDIR": f"{work}/tmp",  # what the command leaves there, Kafka's data first, goes with the run
             "PATH": f"{binaries.tool('helm').parent}{os.pathsep}{os.environ['PATH']}",
         }
         return _spawn(["nsenter", f"--net={NETNS_FOLDER / namespace(work)}", *command], environment)
@@ -53,8 +55,6 @@ def own_node() -> Generator[Path]:
     archives = images.archives()
     kafka_jars()  # nothing can be fetched from inside the namespace
     work = Path(tempfile.mkdtemp(prefix="pcluster-"))
-    pki.issue_all(work / "pki", ADDRESS)
-    (work / "logs").mkdir()
     (work / "programs.json").write_text(json.dumps(programs))
     guardian = subprocess.Popen(
         [sys.executable, "-m", "tests.support.cluster.guardian", str(work)],
@@ -79,10 +79,11 @@ def own_node() -> Generator[Path]:
 def _await_ready(work: Path, guardian: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while not (work / "ready").exists():
-        if time.monotonic() > deadline or guardian.poll() is not None:
+        failed = (work / "failed").exists() or guardian.poll() is not None
+        if failed or time.monotonic() > deadline:
             log = work / "logs" / "node.log"
             shown = log.read_text(errors="replace")[-3000:] if log.exists() else ""
-            raise RuntimeError(f"the node did not become ready:\n{shown}")
+            raise RuntimeError(f"the node did not become ready; logs in {keep_node_logs(work, 'start')}:\n{shown}")
         time.sleep(0.1)
 
 
@@ -99,12 +100,16 @@ def _kind() -> Generator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder, "kubeconfig")
         try:
-            subprocess.run(["kind", "create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig)], check=True)
-            for archive in images.archives():
-                subprocess.run(["kind", "load", "image-archive", str(archive), "--name", name], check=True)
+            _kind_does("create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig))
+            for archive in images.archives(by_docker=True):
+                _kind_does("load", "image-archive", str(archive), "--name", name)
             yield kubeconfig
         finally:
-            subprocess.run(["kind", "delete", "cluster", "--name", name], check=False)
+            _kind_does("delete", "cluster", "--name", name)
+
+
+def _kind_does(*arguments: str) -> None:
+    subprocess.run(["kind", *arguments], check=True, timeout=KIND_TIMEOUT_S)
 
 
 def _spawn(command: Sequence[str], environment: dict[str, str]) -> int:
