@@ -16,6 +16,8 @@ from tests.support.members import Members, spec_for
 from tests.support.traffic import Feeder, Traffic
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.acceptance
+
 MEMBERS = 3
 PARTITIONS = 8
 FAULTS = 10
@@ -23,9 +25,9 @@ RECORDS_MIN = 100_000
 BACKLOG = 40_000
 COMMIT_INTERVAL_S = 0.1
 COMMIT_LATENCY_S = 0.1
-"""What a commit takes from plan to acknowledgement with every core busy; what half of the kills keep to."""
-COMMIT_LATENCY_MAX_S = 0.25
-"""What it takes at most when something else runs on the machine; what every kill keeps to."""
+"""What a commit takes from plan to acknowledgement with every core busy; what at least half of the kills keep to."""
+COMMIT_LATENCY_MAX_S = 0.2
+"""What it takes at most, beside the coordinator's slowest answer in the run; what every kill keeps to."""
 HANDLED_BETWEEN_FAULTS = 3_000
 
 
@@ -77,14 +79,17 @@ def wide_topic(kafka: KafkaBroker, unique: str) -> str:
 
 def _judged(loop: _Loop, started: float, figure: Callable[[object], None]) -> None:
     events = read_history(loop.members.history_path)
-    bound = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_MAX_S)
+    latency_max_s = COMMIT_LATENCY_MAX_S + loop.watch.slowest_s
+    bound = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=latency_max_s)
     usual = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_S)
     for cost in bound.costs(events):
         if cost.rate:
             figure(cost)
     elapsed_s = time.monotonic() - started
-    figure(f"{loop.traffic.produced} records, {len(events)} events, {elapsed_s:.0f} s")
-    checkers = every_checker(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_MAX_S)
+    figure(
+        f"{loop.traffic.produced} records, {len(events)} events, {elapsed_s:.0f} s, slowest answer {loop.watch.slowest_s * 1000:.0f} ms"
+    )
+    checkers = every_checker(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=latency_max_s)
     violations = judge(events, checkers)
     assert not violations, report(violations)
     over = [cost for cost in usual.costs(events) if not cost.kept]

@@ -31,6 +31,8 @@ class CommitWatch:
         self._thread = threading.Thread(target=self._run, name="commit-watch", daemon=True)
         self.committed: dict[int, int] = {}
         """The newest sample; replaced as a whole."""
+        self.slowest_s = 0.0
+        """The longest that the coordinator took to answer: what this machine adds to a commit's latency at its worst."""
 
     @property
     def total(self) -> int:
@@ -47,7 +49,10 @@ class CommitWatch:
 
     def _sample(self) -> None:
         before = self._view.group(self._group).generation
+        asked_at = time.monotonic()
         seen = {p: one.offset for p, one in self._view.committed(self._group, self._topic).items()}
+        if self.committed:  # the first questions also find the coordinator
+            self.slowest_s = max(self.slowest_s, time.monotonic() - asked_at)
         after = self._view.group(self._group).generation
         # A sample taken while the generation changed belongs to neither.
         if after is None or before != after:
