@@ -7,6 +7,7 @@ not look well.
 
 import asyncio
 import logging
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -69,6 +70,8 @@ class Watcher:
                 _kopf.operator(
                     registry=self._registry(),
                     settings=_kopf_settings(),
+                    # Kopf would name itself after the user, and a container's user need not have a name.
+                    identity=socket.gethostname(),
                     standalone=True,
                     clusterwide=not self._settings.namespaces,
                     namespaces=self._settings.namespaces,
