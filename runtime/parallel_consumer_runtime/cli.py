@@ -2,10 +2,8 @@
 
 import signal
 import sys
-import threading
 from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
@@ -13,7 +11,6 @@ import typer
 from parallel_consumer_runtime import __version__
 from parallel_consumer_runtime.offsets import Line
 
-POLL_INTERVAL_S = 0.25
 USAGE_STATUS = 2
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -22,7 +19,8 @@ app.add_typer(offsets_app, name="offsets")
 
 
 def _fail(message: str, status: int) -> NoReturn:
-    typer.echo(f"error: {message}", err=True)
+    for line in message.splitlines():
+        typer.echo(f"error: {line}", err=True)
     raise typer.Exit(status)
 
 
@@ -53,17 +51,15 @@ def run(
     """Run a manifest as local processes: the same settings and runtime as on a cluster.
 
     Edits of the manifest's live half (concurrency, retry, buffer, commit interval, paused) are applied while it runs.
-    Ctrl-C drains and ends.
+    Ctrl-C drains and ends; twice, it ends without waiting for records in flight.
     """
-    from parallel_consumer_runtime.local.command import run_manifest  # noqa: PLC0415 - see the module's first line
+    from parallel_consumer_runtime.local.command import StopRequest, run_manifest  # noqa: PLC0415 - see the module's first line
 
-    stopping = threading.Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-
+    if embedded and bootstrap_servers is not None:
+        _fail("--embedded brings its own broker: leave out --bootstrap-servers", USAGE_STATUS)
+    request = StopRequest()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+        signal.signal(number, request.signalled)
     if message := run_manifest(
         manifest,
         replicas=replicas,
@@ -71,7 +67,7 @@ def run(
         bootstrap=bootstrap_servers,
         handler_path=path,
         until_drained=until_drained,
-        stopping=stopping,
+        request=request,
     ):
         _fail(message, 1)
 
@@ -93,7 +89,9 @@ def _print(lines: Iterable[Line]) -> None:
         raise typer.Exit(1)
 
 
-_Source = Annotated[typer.FileText, typer.Argument(help="A file, or - for standard input.")]
+_Source = Annotated[
+    typer.FileText, typer.Argument(help="A file, or - for standard input.", encoding="utf-8", errors="backslashreplace")
+]
 
 
 @offsets_app.command("decode")

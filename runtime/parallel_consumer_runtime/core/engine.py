@@ -6,6 +6,7 @@ and every bound: a partition is paused at its own bound, all are at the sum's.
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from parallel_consumer_runtime.core.ledger import Ledger
@@ -59,12 +60,24 @@ class Engine:
         ordering: Partition, Key or Unordered.
         bounds: how much may wait or run.
         limit: tasks that may be with the handler at once.
+        map_gaps_max: gaps of a partition's map above which it may be nearly full.
+        map_span_max: offsets of a map above which it may be nearly full.
     """
 
-    def __init__(self, ordering: str, bounds: Bounds, limit: int) -> None:
+    def __init__(
+        self,
+        ordering: str,
+        bounds: Bounds,
+        limit: int,
+        *,
+        map_gaps_max: int = MAP_GAPS_MAX,
+        map_span_max: int = MAP_SPAN_MAX,
+    ) -> None:
         self.ordering = ordering
         self.bounds = bounds
         self.limit = limit
+        self._map_gaps_max = map_gaps_max
+        self._map_span_max = map_span_max
         self.halted = False
         """Nothing is handed out: paused by its user, or closing."""
         self.in_flight = 0
@@ -104,7 +117,7 @@ class Engine:
         closed = [task for task in self._ready if not task.partition.open]
         for key in keys:
             if (partition := self.partitions.get(key)) is not None:
-                closed.extend(partition.parked)
+                closed.extend(task for _, task in partition.parked)
                 partition.parked.clear()
         self._ready = kept
         for task in closed:
@@ -160,8 +173,8 @@ class Engine:
             task = ready.popleft()
             partition = task.partition
             ledger = partition.ledger
-            if ledger.gaps > MAP_GAPS_MAX and task.record.offset > ledger.highest and ledger.span > MAP_SPAN_MAX:
-                partition.parked.append(task)
+            if ledger.gaps > self._map_gaps_max and self._map_full(task, ledger):
+                heappush(partition.parked, (task.record.offset, task))
                 continue
             self.in_flight += 1
             partition.active += 1
@@ -296,8 +309,16 @@ class Engine:
         if (following := release(task, task.partition.shards)) is not None:
             self._ready.append(following)
 
+    def _map_full(self, task: Task, ledger: Ledger) -> bool:
+        """Whether the task would lengthen a map that is nearly full; only asked when there are many gaps."""
+        return task.record.offset > ledger.highest and ledger.span > self._map_span_max
+
     def _unpark(self, partition: Partition) -> None:
-        ledger = partition.ledger
-        if ledger.gaps <= MAP_GAPS_MAX // 2 or ledger.span <= MAP_SPAN_MAX // 2:
-            self._ready.extendleft(reversed(partition.parked))
-            partition.parked.clear()
+        """Hand out again what lies inside the map by now, and everything once the map is half empty."""
+        ledger, parked = partition.ledger, partition.parked
+        half_empty = ledger.gaps <= self._map_gaps_max // 2 or ledger.span <= self._map_span_max // 2
+        freed: list[Task] = []
+        # A record above may have completed since: then this one is a gap, and all behind it wait for it.
+        while parked and (half_empty or parked[0][0] <= ledger.highest):
+            freed.append(heappop(parked)[1])
+        self._ready.extendleft(reversed(freed))

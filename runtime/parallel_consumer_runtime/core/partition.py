@@ -3,7 +3,6 @@
 A partition that is assigned again gets a new object, so a task of an old assignment can touch nothing of the new one.
 """
 
-from collections import deque
 from typing import NamedTuple
 
 from parallel_consumer_runtime.core.ledger import Ledger, OffsetRange
@@ -61,8 +60,8 @@ class Partition:
         self.buffered = 0
         """Records delivered and not complete."""
         self.buffered_bytes = 0
-        self.parked: deque[Task] = deque()
-        """Tasks held back because the commit's map is nearly full."""
+        self.parked: list[tuple[int, Task]] = []
+        """A heap by offset: tasks held back because the commit's map is nearly full."""
         self.committed: int | None = ledger.committable
         """The last acknowledged commit."""
 

@@ -3,6 +3,7 @@
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from types import FrameType
 
 from rich.console import Console
 
@@ -13,6 +14,22 @@ from parallel_consumer_runtime.local.view import View
 from parallel_consumer_runtime.settings import ParallelConsumerSpec
 
 POLL_INTERVAL_S = 0.25
+
+
+class StopRequest:
+    """What a first and a second signal ask for. `signalled` is a signal handler; the rest is for the main thread."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        """Drain and end."""
+        self.hurry = threading.Event()
+        """End without waiting for records in flight."""
+
+    def signalled(self, _number: int, _frame: FrameType | None) -> None:
+        """Take a signal."""
+        if self.stop.is_set():
+            self.hurry.set()
+        self.stop.set()
 
 
 def topics(spec: ParallelConsumerSpec) -> list[str]:
@@ -33,7 +50,7 @@ def run_manifest(
     bootstrap: str | None,
     handler_path: Path | None,
     until_drained: bool,
-    stopping: threading.Event,
+    request: StopRequest,
 ) -> str | None:
     """Run until told to stop, drained, or hopeless. Return why it failed, None when it did not."""
     console = Console()
@@ -47,18 +64,18 @@ def run_manifest(
             run = LocalRun(path, replicas=replicas, bootstrap=bootstrap, handler_path=handler_path)
         except ManifestError as error:
             return str(error)
-        stack.callback(run.stop)
+        stack.callback(run.stop, request.hurry.is_set)
         view = stack.enter_context(View(f"{manifest.name} from {path}", console))
         if embedded:
             view.say(f"embedded broker at {bootstrap}")
-        while not stopping.wait(POLL_INTERVAL_S):
+        while not request.stop.wait(POLL_INTERVAL_S):
             members = run.poll()
             if reason := run.failure():
                 return reason
             view.update(members)
-            while run.messages:
-                view.say(run.messages.pop(0))
+            view.tell(run.messages)
             if until_drained and run.drained():
                 view.say("drained")
                 return None
+        view.say("stopping: records in flight are finished and committed; once more to end without that")
     return None

@@ -25,7 +25,9 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - the base class's signature
         seen: set[object] = set()
         for key, _ in node.value:
-            if key.tag.endswith(":str") and key.value in seen:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -49,7 +51,7 @@ def load(path: Path) -> Manifest:
     except OSError as error:
         msg = f"{path}: cannot be read ({error.strerror})"
         raise ManifestError(msg) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that does not exist is a ValueError
         msg = f"{path}: not YAML: {' '.join(str(error).split())}"
         raise ManifestError(msg) from error
     ours = [cast("dict[str, Any]", d) for d in documents if isinstance(d, dict) and d.get("kind") == KIND]

@@ -96,7 +96,13 @@ class View:
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
-        self._console.print(text, highlight=False, markup=False)
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def tell(self, messages: list[str]) -> None:
+        """Print what a run has to say, and take it out of the list."""
+        for message in messages:
+            self.say(message)
+        messages.clear()
 
     def update(self, members: Sequence[MemberView]) -> dict[str, float]:
         """Show how everyone is; return the rates."""

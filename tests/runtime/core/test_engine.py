@@ -41,9 +41,14 @@ class EngineMachine(RuleBasedStateMachine):
         self.done: dict[int, set[int]] = defaultdict(set)
         self.started: dict[tuple[int, bytes], int] = {}
 
-    @initialize(ordering=st.sampled_from(["Key", "Partition", "Unordered"]), limit=st.integers(1, 8))
-    def begin(self, ordering: str, limit: int) -> None:
-        self.engine = Engine(ordering, WIDE, limit)
+    @initialize(
+        ordering=st.sampled_from(["Key", "Partition", "Unordered"]),
+        limit=st.integers(1, 8),
+        gaps=st.integers(0, 3),
+        span=st.integers(0, 6),
+    )
+    def begin(self, ordering: str, limit: int, gaps: int, span: int) -> None:
+        self.engine = Engine(ordering, WIDE, limit, map_gaps_max=gaps, map_span_max=span)
 
     @rule(partition=st.sampled_from([0, 1]))
     def assign(self, partition: int) -> None:
@@ -264,6 +269,28 @@ def test_a_map_that_is_nearly_full_holds_new_offsets_back_until_it_shrinks() -> 
         engine.complete(task)
     assert [r.offset for r in drain(engine)] == [offset]
     assert partition.ledger.committable == offset + 1
+
+
+def test_a_record_held_back_is_handed_out_once_it_is_a_gap() -> None:
+    """Held back for a full map, then passed by a later record that was running already: nothing may wait for ever."""
+    engine = Engine("Key", WIDE, 10, map_gaps_max=1, map_span_max=3)
+    engine.assign(P0, Ledger(0))
+    keys = [b"a", b"x", b"b", b"y", b"a", b"c", b"d"]
+    engine.offer(P0, [record(0, offset, key) for offset, key in enumerate(keys)])
+    tasks = {task.record.offset: task for _ in range(6) if (task := engine.take(0.0)) is not None}
+    assert sorted(tasks) == [0, 1, 2, 3, 5, 6]
+    engine.offer(P0, [record(0, 7, b"e"), record(0, 8, b"f")])
+    later = engine.take(0.0)
+    assert later is not None
+    for offset in (1, 3, 5):
+        engine.complete(tasks[offset])
+    assert engine.take(0.0) is None, "the map is full: offset 8 is held back"
+    engine.complete(later)
+    engine.complete(tasks[0])
+    engine.complete(tasks[2])
+    engine.complete(tasks[6])
+    assert [r.offset for r in drain(engine)] == [4, 8]
+    assert engine.partitions[P0].ledger.committable == 9
 
 
 def test_a_failed_commit_is_planned_again() -> None:
