@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import orjson
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from flights import data
 
@@ -75,7 +75,17 @@ class Checker:
 
     def __init__(self, bootstrap: str, expected: Sequence[Delay]) -> None:
         self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "flights-checker", "enable.auto.commit": False, "log_level": 3}
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "flights-checker",
+                "enable.auto.commit": False,
+                # A result that the broker dropped before it was read must be an error, not a jump forward.
+                "auto.offset.reset": "error",
+                # Results by the hundred: a request for each few would take time from the member that is measured.
+                "fetch.min.bytes": 65_536,
+                "fetch.wait.max.ms": 250,
+                "log_level": 3,
+            }
         )
         self._consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
         self._expected = expected
@@ -89,17 +99,25 @@ class Checker:
         return Verdict(self._handled, self._duplicates, self._different, self._out_of_order)
 
     def run(self, stopped: Callable[[], bool]) -> Verdict:
-        """Compare until every flight has a result or `stopped` says so."""
+        """Compare until every flight has a result or `stopped` says so.
+
+        Raises:
+            KafkaException: the broker dropped results before they were read.
+        """
         while self._handled < len(self._expected) and not stopped():
-            for message in self._consumer.consume(1000, 0.1):
-                if message.error() is None:
-                    self.compare(message.key(), message.value() or b"")
+            self._take(self._consumer.consume(1000, 0.1))
         # A duplicate may follow the last flight's result.
-        for message in self._consumer.consume(1000, 0.5):
-            if message.error() is None:
-                self.compare(message.key(), message.value() or b"")
+        self._take(self._consumer.consume(1000, 0.5))
         self._consumer.close()
         return self.verdict
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self.compare(message.key(), message.value() or b"")
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET or error.fatal():  # noqa: SLF001 - librdkafka's local codes have this form
+                raise KafkaException(error)
 
     def compare(self, key: bytes | str | None, value: bytes | str) -> None:
         """Take one result."""
