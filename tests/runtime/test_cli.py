@@ -23,12 +23,15 @@ def test_decodes_and_encodes_offsets() -> None:
 
 
 def test_an_unreadable_line_makes_the_exit_status_1() -> None:
-    """The other lines are printed all the same."""
-    ran = run("offsets", "decode", "-", stdin="0 nonsense\n0 bAALLgIA\n")
+    """The other lines are printed all the same, bytes that are no text among them."""
+    lines = b"0 nonsense\n\xff\xfe x\n0 \xff\n0 bAALLgIA\n"
+    ran = subprocess.run([COMMAND, "offsets", "decode", "-"], input=lines, capture_output=True, timeout=60, check=False)
     assert ran.returncode == 1
-    first, second = ran.stdout.splitlines()
-    assert first.startswith('{"error":')
-    assert second.startswith('{"base":0')
+    assert ran.stderr == b""
+    *bad, good = ran.stdout.splitlines()
+    assert len(bad) == 3
+    assert all(line.startswith(b'{"error":') for line in bad)
+    assert good.startswith(b'{"base":0')
 
 
 def test_says_its_version_and_its_verbs() -> None:
@@ -42,3 +45,24 @@ def test_a_member_without_its_environment_says_what_is_missing() -> None:
     ran = run("consume")
     assert ran.returncode == 78
     assert ran.stderr.startswith("error: the environment variable POD_NAME is not set")
+
+
+def test_a_run_that_cannot_begin_says_so_in_one_line_per_problem(tmp_path: Path) -> None:
+    """Exit status not 0, no traceback; each line begins with `error:`, the file and the field."""
+    ran = run("run", "-f", str(tmp_path / "none.yaml"))
+    assert ran.returncode == 1
+    assert ran.stderr == f"error: {tmp_path}/none.yaml: cannot be read (No such file or directory)\n"
+    path = tmp_path / "bad.yaml"
+    path.write_text("apiVersion: parallelconsumer.io/v1alpha1\nkind: ParallelConsumer\nmetadata: {name: a}\nspec: {}\n")
+    ran = run("run", "-f", str(path))
+    assert ran.returncode == 1
+    lines = ran.stderr.splitlines()
+    assert f"error: {path}: spec.handler: is required; add it" in lines
+    assert all(line.startswith(f"error: {path}: spec.") for line in lines)
+
+
+def test_options_that_exclude_each_other_are_refused() -> None:
+    """An embedded broker and the address of another one make no sense together."""
+    ran = run("run", "-f", "x.yaml", "--embedded", "--bootstrap-servers", "x:1")
+    assert ran.returncode == 2
+    assert ran.stderr == "error: --embedded brings its own broker: leave out --bootstrap-servers\n"

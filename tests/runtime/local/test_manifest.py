@@ -46,6 +46,8 @@ def test_the_example_is_a_manifest() -> None:
         ({"extra": 1}, "extra: unknown field"),
         ({"apiVersion": "v1"}, "apiVersion: must be parallelconsumer.io/v1alpha1"),
         ({"metadata": None}, "metadata.name: is required"),
+        ({"metadata__name": "a/b"}, "metadata.name: at most 52 lower-case letters"),
+        ({"metadata__name": "x" * 53}, "metadata.name: at most 52 lower-case letters"),
         ({"spec": None}, "spec: is required"),
         ({"kind": "Deployment"}, "kind: the file must hold one ParallelConsumer"),
         ({"spec__kafka__topicPattern": "^a"}, "spec.kafka: set either topics or topicPattern"),
@@ -86,7 +88,19 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     assert len(str(caught.value).splitlines()) == 3
 
 
-@pytest.mark.parametrize(("content", "words"), [(b"a: [", "not YAML"), (b"\xff\xfe\x00", "not YAML"), (b"", "holds 0")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a: [", "not YAML"),
+        (b"\xff\xfe\x00", "not YAML"),
+        (b"kind: a\nkind: b\n", "'kind' is there twice"),
+        (b"a: {b: 1, b: 2}\n", "'b' is there twice"),
+        (b"a: &a [*a]\n? [1, 2]\n: 3\n", "not YAML"),
+        (b"at: 2013-13-45\n", "not YAML"),
+        (b"[" * 5000, "not YAML"),
+        (b"", "holds 0"),
+    ],
+)
 def test_a_file_that_is_no_yaml_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     """Neither a broken nor an empty file gives a traceback."""
     path = tmp_path / "x.yaml"

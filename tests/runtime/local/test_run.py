@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from parallel_consumer_runtime.kafka.embedded import EmbeddedBroker
-from parallel_consumer_runtime.local import LocalRun, MemberView
+from parallel_consumer_runtime.local import LocalRun, ManifestError, MemberView
+from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 
 RECORDS = 2_000
@@ -21,6 +23,9 @@ import asyncio
 
 async def slowly(record, context):
     await asyncio.sleep(0.002)
+
+async def endlessly(record, context):
+    await asyncio.sleep(600)
 
 def plainly(record, context):
     return None
@@ -91,8 +96,8 @@ def test_follows_edits_and_starts_a_dead_member_again(broker: EmbeddedBroker, tm
         write(tmp_path, broker.bootstrap, fixed=9, handler="plainly")
         wait_until(lambda: (run.poll(), run.messages)[1][-1:] and "handler changed" in run.messages[-1], "said so", 10)
         os.kill(_pid(tmp_path), signal.SIGKILL)
-        until(run, "came back", lambda m: m.starts == 2 and m.status is not None and m.status.lag == 0)
-        assert run.drained()
+        until(run, "came back and finished", lambda m: m.starts == 2 and run.drained())
+        assert any("small-0 was ended by SIGKILL; it is started again in" in message for message in run.messages)
 
 
 def test_the_command_drains_and_ends(broker: EmbeddedBroker, tmp_path: Path) -> None:
@@ -118,6 +123,46 @@ def test_a_member_that_cannot_start_ends_the_run(broker: EmbeddedBroker, tmp_pat
     assert ran.returncode == 1
     assert "spec.handler: module 'small_handlers' has no 'missing'" in ran.stderr
     assert "Traceback" not in ran.stderr + ran.stdout
+
+
+def test_a_broker_that_does_not_answer_ends_the_run(tmp_path: Path) -> None:
+    """Within 15 seconds, naming the field and the address."""
+    path = write(tmp_path, f"127.0.0.1:{free_ports(1)[0]}")
+    began = time.monotonic()
+    command = [str(Path(sys.executable).parent / "pconsumer"), "run", "-f", str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("error: small-0: spec.kafka.bootstrapServers: no broker answers at")
+    assert "Traceback" not in ran.stderr + ran.stdout
+    assert time.monotonic() - began < 15
+
+
+def test_a_second_signal_ends_without_waiting(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """The first drains, for as long as the handlers take; the second does not."""
+    path = write(tmp_path, broker.bootstrap, handler="endlessly")
+    path.write_text(path.read_text().replace("groupId: small", "groupId: endless").replace("drainTimeout: 5s", ""))
+    command = [str(Path(sys.executable).parent / "pconsumer"), "run", "-f", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert any("in flight    4 of 4" in line for line in process.stdout)
+    process.send_signal(signal.SIGINT)
+    assert any(line.startswith("stopping:") for line in process.stdout)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.wait(15) == 0
+    process.stdout.close()
+
+
+def test_nothing_to_run_is_said(tmp_path: Path) -> None:
+    """No replicas locally is a mistake, not a quiet view of nothing; so is an environment that cannot be had."""
+    path = write(tmp_path, "x:1")
+    plain = path.read_text()
+    path.write_text(plain.replace("image: none", "image: none\n  replicas: 0"))
+    with pytest.raises(ManifestError, match=r"spec\.replicas: is 0"):
+        LocalRun(path)
+    path.write_text(plain.replace("image: none", "image: none\n  env: [{name: POD_NAME}]"))
+    with pytest.raises(ManifestError, match=r"spec\.env\[0\]\.name: POD_NAME is set by the runtime"):
+        LocalRun(path)
 
 
 def _pid(folder: Path) -> int:
