@@ -16,6 +16,7 @@ from confluent_kafka import admin as kafka_admin
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from parallel_consumer_runtime.kafka.librdkafka import Position, commit_sync, committed
 from tests.support.kafka_groups import GroupRecord, Member, group_of_key, parse_group
 from tests.support.waiting import wait_until
 
@@ -98,19 +99,14 @@ class KafkaView:
 
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
         """Return the committed offset and metadata of each partition that has one."""
-        wanted = [TopicPartition(topic, partition) for partition in range(self.topics()[topic])]
-        answer = self._asker(group).committed(wanted, timeout=REQUEST_TIMEOUT_S)
-        return {one.partition: Committed(one.offset, one.metadata or "") for one in answer if one.offset >= 0}
+        wanted = [(topic, partition) for partition in range(self.topics()[topic])]
+        answer = committed(self._asker(group), wanted, timeout_s=REQUEST_TIMEOUT_S)
+        return {one.partition: Committed(one.offset, one.metadata) for one in answer if one.offset >= 0}
 
     def commit(self, group: str, topic: str, offsets: dict[int, Committed]) -> None:
         """Commit offsets and metadata for a group that has no members."""
-        positions = [
-            TopicPartition(topic, partition, committed.offset, committed.metadata)
-            for partition, committed in offsets.items()
-        ]
-        for one in self._asker(group).commit(offsets=positions, asynchronous=False) or []:
-            if one.error is not None:
-                raise KafkaException(one.error)
+        positions = [Position(topic, partition, one.offset, one.metadata) for partition, one in offsets.items()]
+        commit_sync(self._asker(group), positions)
 
     def group(self, group: str) -> GroupView:
         """Describe a group; one that the broker does not know is `DEAD`."""

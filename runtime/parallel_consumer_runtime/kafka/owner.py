@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure, TemporaryError
 from parallel_consumer_runtime.kafka.convert import Batch, to_batch
+from parallel_consumer_runtime.kafka.librdkafka import commit_async, commit_sync
 from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, Start, starts, to_commit
 
 BATCH_RECORDS_MAX = 1000
@@ -278,7 +279,7 @@ class ConsumerOwner:
             return
         self._committing = commits
         try:
-            consumer.commit(offsets=[to_commit(c, self._metadata_size_max) for c in current], asynchronous=True)
+            commit_async(consumer, [to_commit(commit, self._metadata_size_max) for commit in current])
         except KafkaException as error:
             self._committing = None
             self._commit_failed(commits, error.args[0])
@@ -306,10 +307,9 @@ class ConsumerOwner:
     def _commit_sync(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
         if not commits:
             return
+        failed: KafkaError | None = None
         try:
-            offsets = [to_commit(commit, self._metadata_size_max) for commit in commits]
-            results = consumer.commit(offsets=offsets, asynchronous=False) or []
-            failed = next((p.error for p in results if p.error is not None), None)
+            commit_sync(consumer, [to_commit(commit, self._metadata_size_max) for commit in commits])
         except KafkaException as error:
             failed = error.args[0]
         if failed is not None:

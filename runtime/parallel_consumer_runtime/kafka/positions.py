@@ -13,6 +13,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicParti
 
 from parallel_consumer_runtime.core import Ledger, PartitionCommit, PartitionKey
 from parallel_consumer_runtime.errors import TemporaryError
+from parallel_consumer_runtime.kafka.librdkafka import Position, committed
 from parallel_consumer_runtime.offsets import OffsetMap, OffsetMetadataError, decode, encode_within
 
 METADATA_SIZE_MAX = 4096
@@ -45,27 +46,25 @@ def starts(consumer: Consumer, partitions: Sequence[TopicPartition]) -> list[Sta
     deadline = time.monotonic() + _LOOKUP_DEADLINE_S
     while True:
         try:
-            committed = consumer.committed(
-                [TopicPartition(p.topic, p.partition) for p in partitions], timeout=_LOOKUP_TIMEOUT_S
-            )
+            found = committed(consumer, [(p.topic, p.partition) for p in partitions], timeout_s=_LOOKUP_TIMEOUT_S)
             break
         except KafkaException as error:
             if time.monotonic() >= deadline:
                 msg = f"the group's committed offsets could not be read: {error}"
                 raise TemporaryError(msg) from error
-    return [_start(consumer, partition) for partition in committed]
+    return [_start(consumer, partition) for partition in found]
 
 
-def to_commit(commit: PartitionCommit, size_max: int = METADATA_SIZE_MAX) -> TopicPartition:
+def to_commit(commit: PartitionCommit, size_max: int = METADATA_SIZE_MAX) -> Position:
     """Return the commit with its map as metadata, at most `size_max` characters long."""
     metadata = ""
     if commit.incomplete:
         metadata, _ = encode_within(OffsetMap(commit.offset, commit.highest, commit.incomplete), size_max)
     key = commit.source.key
-    return TopicPartition(key.topic, key.partition, commit.offset, metadata)
+    return Position(key.topic, key.partition, commit.offset, metadata)
 
 
-def _start(consumer: Consumer, partition: TopicPartition) -> Start:
+def _start(consumer: Consumer, partition: Position) -> Start:
     key = PartitionKey(partition.topic, partition.partition)
     if partition.offset < 0:
         return Start(key, OFFSET_INVALID, Ledger(), readable=True)
