@@ -34,7 +34,7 @@ WINDOWS_MIN, WINDOWS_MAX = 2, 6
 """Other programs take time from one window or another, never give any: the best one counts, and a machine that was
 busy in all of the first gets more."""
 DEADLINE_S = 120.0
-POLL_INTERVAL_S = 0.25
+POLL_INTERVAL_S = 0.5
 EFFICIENCY_MIN = 0.95
 SPEEDUP_MIN = 10.0
 MEASURED_SHARE = 0.9

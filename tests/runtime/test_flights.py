@@ -131,7 +131,7 @@ def test_the_loader_knows_how_far_ahead_it_is() -> None:
 
 
 def test_a_record_is_small_enough_for_the_embedded_broker(flights: list[data.Flight]) -> None:
-    """Two megabytes ahead are less than the five that a partition keeps, with a batch that is on its way."""
+    """Four megabytes ahead are less than the five that a partition keeps, with a batch that is on its way."""
     sizes = [
         len(key or b"") + len(value) + loader.RECORD_OVERHEAD_BYTES for key, value in map(loader.encode, flights[:5000])
     ]
