@@ -31,7 +31,7 @@ def transition_event(owner: Identity, change: Condition, now: datetime, instance
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{owner.name}.", "namespace": owner.namespace},
+        "metadata": {"generateName": f"{owner.name}-", "namespace": owner.namespace},
         "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "reportingController": MANAGER,
         "reportingInstance": instance[:128],

@@ -36,6 +36,8 @@ _dynamic_client: Any = dynamic.DynamicClient
 _new_resource: Any = Resource
 _config: Any = config
 _PAGE = 500
+_UNREADABLE = ("unable to convert unstructured object", "failed to create typed patch object")
+"""What the API server says, with status 500, of an applied object whose fields have other types than its kind's."""
 
 _KINDS = {
     KIND: (API_VERSION_OF_KIND, PLURAL),
@@ -142,7 +144,7 @@ class ApiServer:
         """See Kube."""
         metadata = manifest["metadata"]
         path = self._resources[manifest["kind"]].path(name=metadata["name"], namespace=metadata["namespace"])
-        async with _errors(f"apply the status of {_named(manifest)}"):
+        async with translated(f"apply the status of {_named(manifest)}"):
             answer: Manifest = await self._client.request(
                 "patch",
                 f"{path}/status",
@@ -184,7 +186,7 @@ class ApiServer:
         await self._call(f"create {_named(manifest)}", manifest["kind"], "create", body=manifest, namespace=namespace)
 
     async def _call(self, what: str, kind: str, verb: str, **arguments: Any) -> Manifest:
-        async with _errors(what):
+        async with translated(what):
             call = getattr(self._client, verb)
             answer: Manifest = await call(
                 self._resources[kind], serializer=_plain, _request_timeout=REQUEST_TIMEOUT_S, **arguments
@@ -212,7 +214,7 @@ async def connect(kubeconfig: Path | None) -> AsyncGenerator[ApiServer]:
 
 
 @asynccontextmanager
-async def _errors(what: str) -> AsyncGenerator[None]:
+async def translated(what: str) -> AsyncGenerator[None]:
     """Turn the client's errors into ours, saying what was tried."""
     try:
         yield
@@ -229,7 +231,7 @@ def _translate(what: str, error: ApiException) -> OperatorError:
         return NotFoundError(message)
     if status == 409:  # noqa: PLR2004 - as above
         return ConflictError(message)
-    if status in {400, 413, 422}:
+    if status in {400, 413, 422} or (status == 500 and any(words in message for words in _UNREADABLE)):  # noqa: PLR2004 - as above
         return RefusedError(message)
     if status in {401, 403}:
         return ForbiddenError(message)

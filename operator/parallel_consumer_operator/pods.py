@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
-from parallel_consumer_operator.desired.naming import Annotations, Manifest
+from parallel_consumer_operator.desired.naming import CONTAINER, Annotations, Manifest
 from parallel_consumer_operator.untyped import as_list, at
 
 _MESSAGE_LENGTH_MAX = 300
@@ -19,6 +19,8 @@ class Pod:
     uid: str
     ordinal: int
     ip: str | None
+    running: bool
+    """Whether the consumer container's process runs now; one that does not holds no record."""
     ready: bool
     terminating: bool
     template_hash: str | None
@@ -39,6 +41,10 @@ class Pod:
             uid=metadata["uid"],
             ordinal=int(suffix) if suffix.isdigit() else 0,
             ip=at(manifest, "status", "podIP"),
+            running=any(
+                at(container, "name") == CONTAINER and at(container, "state", "running") is not None
+                for container in as_list(at(manifest, "status", "containerStatuses")) or []
+            ),
             ready=ready and not terminating,
             terminating=terminating,
             template_hash=at(metadata, "annotations", Annotations.TEMPLATE),

@@ -33,7 +33,8 @@ def plan_sizes(
 ) -> Sizes:
     """Return the sizes to apply now.
 
-    Growing is immediate. Shrinking waits until every pod that is too many has left the group, is gone, or had its time.
+    Growing is immediate. Shrinking waits until every pod that is too many has left the group, does not run, or had its
+    time.
 
     Args:
         wanted: the spec's replicas.
@@ -46,7 +47,7 @@ def plan_sizes(
     if current is None or wanted >= current:
         return Sizes(wanted, wanted)
     leaving = [pod for pod in pods if pod.ordinal >= wanted]
-    staying = [pod for pod in leaving if not _left(members.get(pod.name))]
+    staying = [pod for pod in leaving if pod.running and not _left(members.get(pod.name))]
     return Sizes(wanted, wanted if not staying or waited_s >= bound_s else current)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from tests.support.cluster import why_unavailable
 from tests.support.cluster.diagnostics import keep
 from tests.support.cluster.kubectl import kubectl
 from tests.support.cluster.run import NODE_ADDRESS_ENV, PROVIDER_ENV
@@ -23,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         item.add_marker(pytest.mark.cluster)
         if PROVIDER_ENV not in os.environ and "cluster" not in os.environ.get(REQUIRE_ENV, ""):
-            item.add_marker(pytest.mark.skip(reason="run `make cluster`: it brings the cluster"))
+            item.add_marker(pytest.mark.skip(reason=why_unavailable() or "run `make cluster`: it brings the cluster"))
 
 
 @pytest.hookimpl(wrapper=True)

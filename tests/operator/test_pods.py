@@ -75,3 +75,16 @@ def test_a_long_message_is_cut() -> None:
     problem = read(containerStatuses=container(state={"waiting": waiting})).problem
     assert problem is not None
     assert len(problem) < 500
+
+
+def test_a_pod_runs_while_its_consumer_does() -> None:
+    """A sidecar is no consumer, and one that waits or ended holds no record."""
+    states: list[tuple[str, dict[str, Any], bool]] = [
+        ("consumer", {"running": {}}, True),
+        ("consumer", {"waiting": {"reason": "CrashLoopBackOff"}}, False),
+        ("consumer", {"terminated": {"exitCode": 0}}, False),
+        ("sidecar", {"running": {}}, False),
+    ]
+    for name, state, running in states:
+        assert read(containerStatuses=[{"name": name, "state": state}]).running == running
+    assert not read().running

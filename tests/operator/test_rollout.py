@@ -9,13 +9,14 @@ from parallel_consumer_runtime.settings import MemberState, MemberStatus
 from tests.support.fake_kube import FakeReader
 
 
-def pod(ordinal: int, kind: str = "new", *, ready: bool = True, terminating: bool = False) -> Pod:
+def pod(ordinal: int, kind: str = "new", *, running: bool = True, ready: bool = True, terminating: bool = False) -> Pod:
     """Return a pod of the new or the old template."""
     return Pod(
         name=f"orders-{ordinal}",
         uid=f"uid-{ordinal}",
         ordinal=ordinal,
         ip=None,
+        running=running,
         ready=ready,
         terminating=terminating,
         template_hash=kind,
@@ -97,6 +98,12 @@ def test_shrinking_waits_for_every_pod_that_leaves() -> None:
     assert sizes(2, 3, told=member(MemberState.CLOSED)) == Sizes(2, 2)
     assert sizes(2, 3, pods=2) == Sizes(2, 2)
     assert sizes(1, 3, told=member(MemberState.CLOSED)) == Sizes(1, 3), "orders-1 is still there"
+
+
+def test_shrinking_does_not_wait_for_a_pod_that_never_ran() -> None:
+    """No image, no node, a handler that does not import: nothing is in flight there."""
+    stuck = [pod(0), pod(1, running=False, ready=False)]
+    assert plan_sizes(wanted=1, current=2, pods=stuck, members={}, waited_s=0, bound_s=75) == Sizes(1, 1)
 
 
 def test_shrinking_ends_at_the_bound() -> None:

@@ -98,6 +98,9 @@ VALID = [
     ),
     Case("resources", {"spec.resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}),
     Case(
+        "resources in every form", {"spec.resources": {"limits": {"cpu": 2, "memory": "1.5e9", "hugepages-2Mi": "1Gi"}}}
+    ),
+    Case(
         "template",
         {"spec.template": {"metadata": {"labels": {"team": "x"}}, "spec": {"nodeSelector": {"disk": "ssd"}}}},
     ),
@@ -161,6 +164,10 @@ INVALID = [
         {f"{_PROCESSING}.deadLetter": {"topic": "a/b"}},
         f"{_PROCESSING}.deadLetter.topic",
     ),
+    Case("resources in words", {"spec.resources": {"limits": {"cpu": "plenty"}}}, "spec.resources.limits.cpu"),
+    Case("half a processor unquoted", {"spec.resources": {"limits": {"cpu": 0.5}}}, "spec.resources.limits.cpu"),
+    Case("less than nothing", {"spec.resources": {"requests": {"cpu": -1}}}, "spec.resources.requests.cpu"),
+    Case("unknown part of resources", {"spec.resources": {"request": {"cpu": 1}}}, "spec.resources.request"),
     Case("unknown pull policy", {"spec.imagePullPolicy": "Sometimes"}, "spec.imagePullPolicy"),
     Case("environment as a map", {"spec.env": {"A": "b"}}, "spec.env"),
     Case("configuration value as a number", {"spec.kafka.config": {"linger.ms": 5}}, "spec.kafka.config.linger.ms"),

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from parallel_consumer_operator.desired.naming import Annotations, Manifest, content_hash
+from parallel_consumer_operator.desired.naming import CONTAINER, Annotations, Manifest, content_hash
 from parallel_consumer_operator.errors import NotFoundError
 from parallel_consumer_operator.pods import Pod
 from parallel_consumer_operator.reconcile.drift import without_bookkeeping
@@ -111,7 +111,8 @@ class FakeKube:
                 pod["metadata"] |= {"name": key[2], "namespace": "default"}
                 pod["metadata"]["ownerReferences"] = [{"kind": "StatefulSet", "name": name, "controller": True}]
                 self._store(key, _as_stored(pod, None))
-                self.objects[key]["status"] = {"podIP": f"192.0.2.{ordinal + 1}"}
+                running: list[Manifest] = [{"name": CONTAINER, "state": {"running": {}}}]
+                self.objects[key]["status"] = {"podIP": f"192.0.2.{ordinal + 1}", "containerStatuses": running}
             self.set_ready(key[2], ready=ready)
 
     def set_ready(self, pod: str, *, ready: bool) -> None:

@@ -18,6 +18,7 @@ _COPIED = (
     "minItems",
     "maxItems",
     "maxProperties",
+    "x-kubernetes-int-or-string",
 )
 _HANDLED = {*_COPIED, "title", "default", "properties", "required", "items", "additionalProperties", "anyOf", "$ref"}
 

@@ -107,8 +107,8 @@ def _container(name: str, spec: ParallelConsumerSpec) -> Manifest:
     }
     if spec.image_pull_policy is not None:
         container["imagePullPolicy"] = spec.image_pull_policy
-    if spec.resources:
-        container["resources"] = spec.resources
+    if spec.resources is not None:
+        container["resources"] = spec.resources.model_dump(exclude_none=True)
     return container
 
 

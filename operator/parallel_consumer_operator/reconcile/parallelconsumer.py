@@ -28,8 +28,9 @@ from parallel_consumer_operator.scaling import Sizes, plan_sizes
 from parallel_consumer_runtime.settings import KIND, MemberStatus, explain
 
 UNSETTLED_INTERVAL_S = 1.0
-"""How soon an object is looked at again while pods come, go or catch up: their readiness is also an event, their
-reports are not."""
+"""How soon an object is looked at again after something was changed, and while pods leave."""
+MOVING_INTERVAL_S = 5.0
+"""How soon while pods are missing, not ready or silent: that they come is an event, which may be lost."""
 
 _log = logging.getLogger(__name__)
 
@@ -120,10 +121,11 @@ class Reconciler:
         outcome = Outcome(sizes, children, applied, restarted, spec.processing.paused)
         status = status_of(owner, seen, outcome)
         held_s = await self._writer.write(owner, consumer.status, status, memory.writes, self._clock())
-        unsettled = bool(applied or restarted) or sizes.scaling_in or _is_moving(seen, sizes)
-        waits = [
-            wait for wait in (nudge_due_s, held_s, UNSETTLED_INTERVAL_S if unsettled else None) if wait is not None
-        ]
+        waits = [wait for wait in (nudge_due_s, held_s) if wait is not None]
+        if applied or restarted or sizes.scaling_in:
+            waits.append(UNSETTLED_INTERVAL_S)
+        if _is_moving(seen, sizes):
+            waits.append(MOVING_INTERVAL_S)
         return min(waits, default=None)
 
     def _sizes(self, consumer: ParallelConsumer, seen: Observation, memory: Memory) -> Sizes:

@@ -20,6 +20,8 @@ METADATA_SIZE_MAX = 4096
 """Characters; the broker's default of offset.metadata.max.bytes."""
 _LOOKUP_TIMEOUT_S = 5.0
 _LOOKUP_DEADLINE_S = 30.0
+_LOOKUP_PAUSE_S = 0.1
+"""Between two tries: a coordinator that is moving refuses at once, and would be asked without end."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ def starts(consumer: Consumer, partitions: Sequence[TopicPartition]) -> list[Sta
             if time.monotonic() >= deadline:
                 msg = f"the group's committed offsets could not be read: {error}"
                 raise TemporaryError(msg) from error
+            time.sleep(_LOOKUP_PAUSE_S)
     return [_start(consumer, partition) for partition in found]
 
 

@@ -1,4 +1,4 @@
-"""Durations and byte sizes as Kubernetes writes them: `200ms`, `1m30s`, `64Mi`.
+"""Durations, byte sizes and resource quantities as Kubernetes writes them: `200ms`, `1m30s`, `64Mi`, `500m`.
 
 In Python a duration is a float of seconds and a size an int of bytes; in YAML and JSON both are strings.
 """
@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 SIZE_PATTERN = r"^[0-9]+(Ki|Mi|Gi)?$"
+RESOURCE_PATTERN = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
@@ -62,6 +63,18 @@ def format_size(size_bytes: int) -> str:
     return str(size_bytes)
 
 
+def check_resource(value: object) -> object:
+    """Return the value when it is a resource quantity, a string or an integer, as it was written.
+
+    Raises:
+        ValueError: with the form that is expected.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or not re.match(RESOURCE_PATTERN, str(value)):
+        msg = 'write a quantity, such as 2, 500m, 256Mi, or "0.5" in quotes'
+        raise ValueError(msg)
+    return value
+
+
 Duration = Annotated[
     float,
     BeforeValidator(parse_duration),
@@ -77,3 +90,10 @@ Size = Annotated[
     WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "maxLength": 32}),
 ]
 """Bytes as an int; `64Mi` in YAML."""
+
+ResourceQuantity = Annotated[
+    str | int,
+    BeforeValidator(check_resource),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": RESOURCE_PATTERN, "maxLength": 64, "minimum": 0}),
+]
+"""An amount of a resource, kept as it was written: the API server has its own normal form."""

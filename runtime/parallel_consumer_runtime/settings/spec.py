@@ -7,6 +7,7 @@ from pydantic import Field, StringConstraints
 from parallel_consumer_runtime.settings.kafka import KafkaSpec
 from parallel_consumer_runtime.settings.model import SettingsModel
 from parallel_consumer_runtime.settings.processing import ProcessingSpec, ResultsSpec
+from parallel_consumer_runtime.settings.quantities import ResourceQuantity
 
 API_GROUP = "parallelconsumer.io"
 API_VERSION = "v1alpha1"
@@ -19,6 +20,18 @@ HandlerPath = Annotated[
     ),
 ]
 JsonObject = dict[str, Any]
+
+
+ResourceAmounts = Annotated[dict[str, ResourceQuantity], Field(max_length=32)]
+
+
+class ResourcesSpec(SettingsModel):
+    """What the consumer container asks of its node, as in a container."""
+
+    requests: ResourceAmounts | None = None
+    """What the scheduler sets aside, by resource."""
+    limits: ResourceAmounts | None = None
+    """What the container may use at most, by resource."""
 
 
 class ParallelConsumerSpec(SettingsModel):
@@ -40,8 +53,8 @@ class ParallelConsumerSpec(SettingsModel):
     """Where records returned by the handler go. Needed only when it returns any."""
     env: Annotated[list[JsonObject], Field(max_length=256)] = Field(default_factory=list[JsonObject])
     """Environment variables for the handler, as in a container."""
-    resources: JsonObject = Field(default_factory=dict)
-    """Requests and limits of the consumer container, as in a container."""
+    resources: ResourcesSpec | None = None
+    """Requests and limits of the consumer container."""
     template: JsonObject = Field(default_factory=dict)
     """Any other part of the pod: `metadata` and `spec` are merged over what the operator renders. A service account,
     host namespaces, hostPath volumes and privileged containers are refused."""
