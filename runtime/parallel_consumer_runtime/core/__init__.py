@@ -3,24 +3,30 @@
 Every call comes from one thread (the worker's event loop); times are seconds of any monotonic clock, passed in.
 """
 
+from parallel_consumer_runtime.core.batches import BatchShape
 from parallel_consumer_runtime.core.engine import Bounds, Engine, EngineStatistics, Flow
+from parallel_consumer_runtime.core.gates import Gates
 from parallel_consumer_runtime.core.ledger import Ledger
 from parallel_consumer_runtime.core.limiter import AdaptiveLimiter, Sample
 from parallel_consumer_runtime.core.partition import Partition, PartitionCommit, PartitionKey
+from parallel_consumer_runtime.core.rates import Rates
 from parallel_consumer_runtime.core.retries import RetryPolicy
 from parallel_consumer_runtime.core.shards import SHARDING, Task
 
 __all__ = [
     "SHARDING",
     "AdaptiveLimiter",
+    "BatchShape",
     "Bounds",
     "Engine",
     "EngineStatistics",
     "Flow",
+    "Gates",
     "Ledger",
     "Partition",
     "PartitionCommit",
     "PartitionKey",
+    "Rates",
     "RetryPolicy",
     "Sample",
     "Task",

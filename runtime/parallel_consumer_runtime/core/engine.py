@@ -4,15 +4,30 @@ Keeps G2 and G3 (one task of a shard at a time, in offset order), G6 (what a clo
 and every bound: a partition is paused at its own bound, all are at the sum's.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import NamedTuple
 
+from parallel_consumer_runtime.core.batches import BatchShape, Linger
+from parallel_consumer_runtime.core.gates import Gates
 from parallel_consumer_runtime.core.ledger import Ledger
 from parallel_consumer_runtime.core.partition import Partition, PartitionCommit, PartitionKey
-from parallel_consumer_runtime.core.retries import RetryHeap
-from parallel_consumer_runtime.core.shards import Shards, Task, admit, release
+from parallel_consumer_runtime.core.retries import DelayHeap
+from parallel_consumer_runtime.core.shards import (
+    Group,
+    Shards,
+    Task,
+    admit,
+    first_behind,
+    put_back,
+    release,
+    take_behind,
+    waiting_behind,
+)
+from parallel_consumer_runtime.core.turnstile import Turnstile, Verdict
 from parallel_consumer_runtime.handlers import Record
 
 MAP_GAPS_MAX = 256
@@ -46,6 +61,9 @@ class EngineStatistics(NamedTuple):
     producing: int
     ready: int
     retrying: int
+    gated: int
+    """Records whose turn it was, and that wait for their time or their rate."""
+    ignored: int
     buffered: int
     buffered_bytes: int
     completed: int
@@ -93,15 +111,21 @@ class Engine:
         self._buffered = 0
         self._buffered_bytes = 0
         self._ready: deque[Task] = deque()
-        self._retries = RetryHeap()
-        self._topics: dict[str, Shards] = {}
+        self.ignored = 0
+        self._turnstile: Turnstile | None = None
+        self._linger = Linger()
+        self._retries = DelayHeap()
+        self._shards: dict[PartitionKey, Shards] = {}
+        """Held shards outlive an assignment: a task of it may still run when the partition comes back."""
 
     # Assignment
 
     def assign(self, key: PartitionKey, ledger: Ledger) -> Partition:
         """Start a partition. Its records may be offered from now on."""
         self.epoch += 1
-        shards = self._topics.setdefault(key.topic, {}) if self.ordering == "Key" else Shards()
+        # What nobody holds any more, and is not ours, is forgotten here, where it costs no record anything.
+        self._shards = {known: held for known, held in self._shards.items() if held or known in self.partitions}
+        shards = self._shards.setdefault(key, {})
         partition = self.partitions[key] = Partition(key, self.epoch, ledger, shards)
         return partition
 
@@ -111,7 +135,10 @@ class Engine:
         for key in keys:
             if (partition := self.partitions.get(key)) is not None:
                 partition.open = False
-        for task in self._retries.remove_closed():
+        ended = self._retries.remove_closed()
+        if self._turnstile is not None:
+            ended += self._turnstile.remove_closed()
+        for task in ended:
             self._release(task)
         kept = deque(task for task in self._ready if task.partition.open)
         closed = [task for task in self._ready if not task.partition.open]
@@ -119,6 +146,8 @@ class Engine:
             if (partition := self.partitions.get(key)) is not None:
                 closed.extend(task for _, task in partition.parked)
                 partition.parked.clear()
+                closed.extend(partition.throttled)
+                partition.throttled.clear()
         self._ready = kept
         for task in closed:
             self._release(task)
@@ -140,7 +169,7 @@ class Engine:
 
     # The path of a record
 
-    def offer(self, key: PartitionKey, records: Sequence[Record]) -> None:
+    def offer(self, key: PartitionKey, records: Sequence[Record], now: float = 0.0) -> None:
         """Take records of one partition, in offset order. Those of partitions that are not ours are dropped."""
         partition = self.partitions.get(key)
         if partition is None or not partition.open:
@@ -156,7 +185,7 @@ class Engine:
                 continue
             accepted += 1
             size_bytes += len(record.key or b"") + len(record.value or b"")
-            task = Task(record, partition, record.key if keyed else key if single else None)
+            task = Task(record, partition, record.key if keyed else key if single else None, now)
             if admit(task, shards):
                 ready.append(task)
         partition.buffered += accepted
@@ -168,6 +197,9 @@ class Engine:
         """Return the next task to run, None when none may run now."""
         if self.in_flight >= self.limit or self.halted:
             return None
+        turnstile = self._turnstile
+        if turnstile is not None and not turnstile.open(now):
+            return None
         ready = self._ready
         while ready:
             task = ready.popleft()
@@ -176,12 +208,32 @@ class Engine:
             if ledger.gaps > self._map_gaps_max and self._map_full(task, ledger):
                 heappush(partition.parked, (task.record.offset, task))
                 continue
-            self.in_flight += 1
-            partition.active += 1
-            task.attempt += 1
-            task.started_at = now
+            if turnstile is not None and (verdict := turnstile.admit(task, now)) is not Verdict.START:
+                if verdict is Verdict.IGNORE:
+                    self._ignore(task)
+                continue
+            self._start(task, now)
             return task
         return None
+
+    def take_batch(self, shape: BatchShape, now: float) -> list[Task]:
+        """Return the tasks of the next call, none when there is nothing to call now. Each is settled by itself."""
+        room = min(shape.size, self.limit - self.in_flight)
+        if room < 1 or self.halted or not self._ready:
+            return []
+        available = len(self._ready)
+        if shape.same_key:
+            head = self._ready[0]
+            available = 1 + waiting_behind(head, head.partition.shards)
+        if not self._linger.over(min(available, room), min(shape.least, self.limit), shape.linger_s, now):
+            return []
+        tasks: list[Task] = []
+        while len(tasks) < room and (task := self.take(now)) is not None:
+            tasks.append(task)
+            if shape.same_key:
+                self._take_behind(tasks, room, now)
+                break
+        return tasks
 
     def complete(self, task: Task) -> None:
         """The handler ended and nothing was produced: the record is done."""
@@ -211,21 +263,39 @@ class Engine:
         else:
             self.in_flight -= 1
         task.partition.active -= 1
-        if task.partition.open:
-            self._retries.push(due, task)
-        else:
+        if not task.partition.open:
             self._release(task)
+        elif task.group is not None:
+            task.group.failed.append((task.record.offset, due, task))
+            self._release(task)
+        else:
+            self._retries.push(due, task)
+
+    def set_gates(self, gates: Gates) -> None:
+        """Replace the gates; what waits at the old ones is looked at anew."""
+        if self._turnstile is not None:
+            self._ready.extendleft(reversed(self._turnstile.empty(self.partitions.values())))
+        self._turnstile = Turnstile(gates) if gates.needed else None
 
     def wake_retries(self, now: float) -> int:
         """Make tasks ready whose time has come, before all others. Return how many."""
         due = self._retries.pop_due(now)
+        if self._turnstile is not None:
+            due += self._turnstile.wake(now)
         self._ready.extendleft(reversed(due))
         return len(due)
 
     @property
     def next_retry_at(self) -> float | None:
-        """When `wake_retries` has something to do, None when nothing waits."""
-        return self._retries.next_due
+        """When `wake_retries` or `take` has something to do that it has not now, None when nothing waits."""
+        due = self._retries.next_due
+        earliest = math.inf if due is None else due
+        runnable = self.runnable > 0
+        if self._turnstile is not None:
+            earliest = min(earliest, self._turnstile.next_at(runnable=runnable))
+        if runnable and self._linger.until is not None:
+            earliest = min(earliest, self._linger.until)
+        return None if earliest == math.inf else earliest
 
     @property
     def runnable(self) -> int:
@@ -282,6 +352,8 @@ class Engine:
             producing=self.producing,
             ready=len(self._ready),
             retrying=len(self._retries),
+            gated=0 if self._turnstile is None else self._turnstile.waiting(self.partitions.values()),
+            ignored=self.ignored,
             buffered=self._buffered,
             buffered_bytes=self._buffered_bytes,
             completed=self.completed,
@@ -306,8 +378,54 @@ class Engine:
         self._release(task)
 
     def _release(self, task: Task) -> None:
+        if task.group is not None and not self._leave(task, task.group):
+            return
         if (following := release(task, task.partition.shards)) is not None:
             self._ready.append(following)
+
+    def _leave(self, task: Task, group: Group) -> bool:
+        """Take a task out of its group. Return whether their shard is free: all have ended, and none failed."""
+        group.pending -= 1
+        task.group = None
+        if group.pending:
+            return False
+        if not group.failed or not task.partition.open:
+            return True
+        group.failed.sort(key=itemgetter(0))
+        (_, due, first), *others = group.failed
+        for _, _, other in group.failed:
+            other.group = None
+        put_back([other for _, _, other in others], task.partition.shards)
+        self._retries.push(due, first)
+        return False
+
+    def _take_behind(self, tasks: list[Task], room: int, now: float) -> None:
+        """Add to a batch what waits in its shard, as long as it may start too."""
+        head = tasks[0]
+        partition, turnstile = head.partition, self._turnstile
+        while len(tasks) < room and (task := first_behind(head, partition.shards)) is not None:
+            if partition.ledger.gaps > self._map_gaps_max and self._map_full(task, partition.ledger):
+                break
+            if turnstile is not None:
+                if not turnstile.open(now) or turnstile.judge(task, now) is not Verdict.START:
+                    break
+                turnstile.spend(task, now)
+            take_behind(head, partition.shards)
+            self._start(task, now)
+            tasks.append(task)
+        if len(tasks) > 1:
+            Group(tasks)
+
+    def _start(self, task: Task, now: float) -> None:
+        self.in_flight += 1
+        task.partition.active += 1
+        task.attempt += 1
+        task.started_at = now
+
+    def _ignore(self, task: Task) -> None:
+        self.ignored += 1
+        task.partition.active += 1
+        self._settle(task)
 
     def _map_full(self, task: Task, ledger: Ledger) -> bool:
         """Whether the task would lengthen a map that is nearly full; only asked when there are many gaps."""

@@ -3,6 +3,7 @@
 A partition that is assigned again gets a new object, so a task of an old assignment can touch nothing of the new one.
 """
 
+from collections import deque
 from typing import NamedTuple
 
 from parallel_consumer_runtime.core.ledger import Ledger, OffsetRange
@@ -41,6 +42,7 @@ class Partition:
         "parked",
         "paused",
         "shards",
+        "throttled",
     )
 
     def __init__(self, key: PartitionKey, epoch: int, ledger: Ledger, shards: Shards) -> None:
@@ -62,6 +64,8 @@ class Partition:
         self.buffered_bytes = 0
         self.parked: list[tuple[int, Task]] = []
         """A heap by offset: tasks held back because the commit's map is nearly full."""
+        self.throttled: deque[Task] = deque()
+        """Tasks whose turn it was while the partition's rate was used up."""
         self.committed: int | None = ledger.committable
         """The last acknowledged commit."""
 

@@ -1,6 +1,7 @@
-"""Records that wait for another attempt: a heap by due time, and the backoff that fills it."""
+"""Records that wait for a time: a heap by due time, and the backoff that fills it."""
 
 import heapq
+import math
 from itertools import count
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ class RetryPolicy(NamedTuple):
         return full * (0.5 + jitter / 2)
 
 
-class RetryHeap:
+class DelayHeap:
     """Tasks by the time at which they may run again. Bounded by the partitions' buffers, which count them."""
 
     __slots__ = ("_heap", "_sequence")
@@ -61,6 +62,10 @@ class RetryHeap:
         while self._heap and self._heap[0][0] <= now:
             due.append(heapq.heappop(self._heap)[2])
         return due
+
+    def pop_all(self) -> list[Task]:
+        """Return all tasks, the earliest first."""
+        return self.pop_due(math.inf)
 
     def remove_closed(self) -> list[Task]:
         """Take out and return the tasks of partitions that hand out nothing any more."""

@@ -1,0 +1,39 @@
+"""What a batch is to look like, and whether it is time for one. Pure."""
+
+from typing import NamedTuple
+
+
+class BatchShape(NamedTuple):
+    """How many records one call of the handler gets."""
+
+    size: int
+    """At most so many."""
+    least: int = 1
+    """Fewer only when the first of them waited for `linger_s`."""
+    linger_s: float = 0.0
+    same_key: bool = False
+    """All of one shard: of one key, or of one partition, by the ordering."""
+
+
+class Linger:
+    """Remembers since when records wait for others to make a batch."""
+
+    __slots__ = ("until",)
+
+    def __init__(self) -> None:
+        self.until: float | None = None
+        """When the waiting ends, None when nobody waits."""
+
+    def over(self, available: int, least: int, linger_s: float, now: float) -> bool:
+        """Return whether a batch is to be made of what is available now."""
+        if available >= least:
+            self.until = None
+            return True
+        if not available:
+            return False
+        if self.until is None:
+            self.until = now + linger_s
+        if now < self.until:
+            return False
+        self.until = None
+        return True

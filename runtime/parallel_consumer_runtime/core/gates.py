@@ -1,0 +1,73 @@
+"""Whether a record whose turn it is may start: ignored keys, records that are scheduled for later, rate limits. Pure.
+
+A record that must wait keeps its key waiting, because order comes before speed; other keys go on.
+"""
+
+import math
+from collections.abc import Callable, Collection, Hashable
+
+from parallel_consumer_runtime.core.rates import RateLimit, Rates
+from parallel_consumer_runtime.core.shards import Task
+from parallel_consumer_runtime.handlers import Record
+
+IGNORE = -math.inf
+"""The record is complete without a call."""
+
+Schedule = Callable[[Record], float]
+"""Returns the monotonic time before which a record may not start, -inf when it may at once."""
+
+
+class Gates:
+    """The gates of one member; replaced as a whole when the live settings change them.
+
+    Args:
+        rates: records per second.
+        ignored_keys: keys whose records are complete without a call.
+        schedule: None when no record is scheduled.
+    """
+
+    __slots__ = ("_ignored_keys", "_key", "_member", "_partition", "_schedule", "rates")
+
+    def __init__(self, rates: Rates, ignored_keys: Collection[bytes] = (), schedule: Schedule | None = None) -> None:
+        self.rates = rates
+        self._ignored_keys = frozenset(ignored_keys)
+        self._schedule = schedule
+        self._member = RateLimit(rates.member)
+        self._partition = RateLimit(rates.per_partition)
+        self._key = RateLimit(rates.per_key)
+
+    @property
+    def needed(self) -> bool:
+        """Whether any record could have to wait, or be ignored."""
+        return not self.rates.unlimited or bool(self._ignored_keys) or self._schedule is not None
+
+    def opens_at(self, now: float) -> float:
+        """Return when the member may start its next record."""
+        return -math.inf if self.rates.member < 0 else self._member.ready_at(None, now)
+
+    def partition_opens_at(self, task: Task, now: float) -> float:
+        """Return when the task's partition may start its next record."""
+        return -math.inf if self.rates.per_partition < 0 else self._partition.ready_at(task.partition.key, now)
+
+    def partition_allowance(self, key: Hashable, now: float) -> tuple[int, float]:
+        """Return how many records of a throttled partition may start now, and when the next one may."""
+        return self._partition.allowance(key, now)
+
+    def ready_at(self, task: Task, now: float) -> float:
+        """Return when this record may start by itself, whatever its partition's rate; IGNORE when it is to be ignored."""
+        record = task.record
+        if record.key is not None and record.key in self._ignored_keys:
+            return IGNORE
+        at = now if self._schedule is None else self._schedule(record)
+        if self.rates.per_key >= 0 and record.key is not None:
+            at = max(at, self._key.ready_at((record.topic, record.key), now))
+        return max(at, 0.0)
+
+    def spend(self, task: Task, now: float) -> None:
+        """The task starts now."""
+        if self.rates.member >= 0:
+            self._member.spend(None, now)
+        if self.rates.per_partition >= 0:
+            self._partition.spend(task.partition.key, now)
+        if self.rates.per_key >= 0 and task.record.key is not None:
+            self._key.spend((task.record.topic, task.record.key), now)

@@ -1,0 +1,163 @@
+"""Batches: as large as allowed, in key order, each record settled by itself, and whatever failed goes first again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parallel_consumer_runtime.core import BatchShape, Bounds, Engine, Ledger, PartitionKey, Task
+from parallel_consumer_runtime.handlers import Record
+
+WIDE = Bounds(1_000_000, 1_000_000, 10**9)
+P0, P1 = PartitionKey("t", 0), PartitionKey("t", 1)
+pytestmark = pytest.mark.proves(4)
+
+
+def make(keys: list[bytes | None], ordering: str = "Key", limit: int = 100) -> Engine:
+    """Return an engine with one partition of records with these keys."""
+    engine = Engine(ordering, WIDE, limit)
+    engine.assign(P0, Ledger(0))
+    offer(engine, keys)
+    return engine
+
+
+def offer(engine: Engine, keys: list[bytes | None], first: int = 0) -> None:
+    """Offer records from an offset on."""
+    engine.offer(P0, [Record("t", 0, first + n, key, b"", 0, ()) for n, key in enumerate(keys)])
+
+
+def offsets(tasks: list[Task]) -> list[int]:
+    """Return the offsets of a batch."""
+    return [task.record.offset for task in tasks]
+
+
+def test_a_batch_is_at_most_its_size_and_the_limit() -> None:
+    """Each record counts against the concurrency."""
+    engine = make([b"%d" % n for n in range(20)], limit=12)
+    shape = BatchShape(8)
+    assert [len(engine.take_batch(shape, 0.0)) for _ in range(3)] == [8, 4, 0]
+
+
+def test_a_batch_of_several_keys_has_one_record_of_each() -> None:
+    """No key twice: its second record waits until the first is complete."""
+    engine = make([b"a", b"a", b"b", b"c", b"c"])
+    batch = engine.take_batch(BatchShape(8), 0.0)
+    assert offsets(batch) == [0, 2, 3]
+    for task in batch:
+        engine.complete(task)
+    assert offsets(engine.take_batch(BatchShape(8), 0.0)) == [1, 4]
+
+
+def test_a_batch_of_one_key_has_its_records_in_order() -> None:
+    """The key is held until all of them have ended."""
+    engine = make([b"a", b"b", b"a", b"a", b"b", b"a"])
+    shape = BatchShape(3, same_key=True)
+    first = engine.take_batch(shape, 0.0)
+    second = engine.take_batch(shape, 0.0)
+    assert (offsets(first), offsets(second)) == ([0, 2, 3], [1, 4])
+    for task in first[1:]:
+        engine.complete(task)
+    assert engine.take_batch(shape, 0.0) == []
+    engine.complete(first[0])
+    assert offsets(engine.take_batch(shape, 0.0)) == [5]
+
+
+def test_a_batch_of_a_partition_is_consecutive() -> None:
+    """Under Partition ordering the shard is the partition."""
+    engine = make([b"a", b"b", None, b"c"], ordering="Partition")
+    assert offsets(engine.take_batch(BatchShape(3, same_key=True), 0.0)) == [0, 1, 2]
+    assert engine.take_batch(BatchShape(3, same_key=True), 0.0) == []
+
+
+def test_what_failed_of_a_key_goes_first_again_in_order() -> None:
+    """Records 1 and 3 of five fail: both come before anything later of their key, in their order."""
+    engine = make([b"a"] * 8)
+    shape = BatchShape(5, same_key=True)
+    batch = engine.take_batch(shape, 0.0)
+    for place in (3, 0, 1, 4, 2):
+        if place in {1, 3}:
+            engine.retry(batch[place], 5.0 - place)
+        else:
+            engine.complete(batch[place])
+    assert engine.take_batch(shape, 1.0) == []
+    assert engine.next_retry_at == 4.0, "the first failed one's time counts"
+    engine.wake_retries(4.0)
+    again = engine.take_batch(shape, 4.0)
+    assert offsets(again) == [1, 3, 5, 6, 7]
+    assert [task.attempt for task in again] == [2, 2, 1, 1, 1]
+
+
+def test_too_few_records_wait_for_others_and_no_longer_than_they_may() -> None:
+    """The minimum with its linger: at once when there are enough, after the linger with what there is."""
+    engine = make([b"a", b"b"])
+    shape = BatchShape(8, least=4, linger_s=0.5)
+    assert engine.take_batch(shape, 10.0) == []
+    assert engine.next_retry_at == 10.5
+    offer(engine, [b"c", b"d"], first=2)
+    assert offsets(engine.take_batch(shape, 10.1)) == [0, 1, 2, 3]
+    offer(engine, [b"e"], first=4)
+    assert engine.take_batch(shape, 20.0) == []
+    assert engine.take_batch(shape, 20.4) == []
+    assert offsets(engine.take_batch(shape, 20.5)) == [4]
+    assert engine.next_retry_at is None
+
+
+def test_a_minimum_above_the_concurrency_is_the_concurrency() -> None:
+    """Otherwise lowering the concurrency below the minimum would end in lingering for each batch."""
+    engine = make([b"%d" % n for n in range(20)], limit=2)
+    assert len(engine.take_batch(BatchShape(8, least=8, linger_s=9.0), 0.0)) == 2
+
+
+def test_a_batch_whose_partition_is_revoked_leaves_nothing_held() -> None:
+    """Completed or failed afterwards, the key is free for the next assignment."""
+    engine = make([b"a"] * 4)
+    batch = engine.take_batch(BatchShape(3, same_key=True), 0.0)
+    engine.revoke([P0])
+    engine.assign(P0, Ledger(0))
+    offer(engine, [b"a"] * 4)
+    assert engine.take_batch(BatchShape(3, same_key=True), 0.0) == []
+    engine.complete(batch[1])
+    engine.retry(batch[0], 1.0)
+    assert engine.take_batch(BatchShape(3, same_key=True), 0.0) == []
+    engine.complete(batch[2])
+    assert offsets(engine.take_batch(BatchShape(3, same_key=True), 0.0)) == [0, 1, 2]
+
+
+@given(
+    keys=st.lists(st.sampled_from([b"a", b"b", None]), max_size=40),
+    size=st.integers(1, 6),
+    same_key=st.booleans(),
+    failures=st.sets(st.integers(0, 39)),
+    ordering=st.sampled_from(["Key", "Partition", "Unordered"]),
+    data=st.data(),
+)
+def test_every_record_completes_and_none_runs_beside_its_key(  # noqa: PLR0917 - hypothesis gives them by name
+    keys: list[bytes | None],
+    size: int,
+    same_key: bool,  # noqa: FBT001 - as above
+    failures: set[int],
+    ordering: str,
+    data: st.DataObject,
+) -> None:
+    """Batches end in any order, some records fail once: everything is complete at the end, no shard ran twice at once."""
+    engine = make(keys, ordering=ordering)
+    shape = BatchShape(size, same_key=same_key)
+    running: list[list[Task]] = []
+    left = set(failures)
+    for now in range(1000):
+        engine.wake_retries(now)
+        while batch := engine.take_batch(shape, now):
+            running.append(batch)
+            shards = [{task.shard for task in one} - {None} for one in running]
+            assert sum(len(one) for one in shards) == len(set[object]().union(*shards))
+        if not running:
+            break
+        batch = running.pop(data.draw(st.integers(0, len(running) - 1)))
+        for task in data.draw(st.permutations(batch)):
+            if task.record.offset in left:
+                left.remove(task.record.offset)
+                engine.retry(task, now + 1)
+            else:
+                engine.complete(task)
+    commits = engine.commits()
+    assert [commit.offset for commit in commits] == ([len(keys)] if keys else [])
+    assert engine.statistics().buffered == 0
