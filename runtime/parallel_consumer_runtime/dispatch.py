@@ -141,6 +141,12 @@ class Dispatcher:
         else:
             self._fail(task, error)
 
+    def returned(self, task: Task) -> None:
+        """The handler was never called: no attempt is counted, and the record is the next to run."""
+        del self.running[task]
+        task.attempt -= 1
+        self._retry(task, 0.0)
+
     def _ended(self, task: Task) -> None:
         del self.running[task]
         counters = self.counters

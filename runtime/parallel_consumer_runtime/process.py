@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from parallel_consumer_runtime import live
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler
+from parallel_consumer_runtime.importing import load_handler
 from parallel_consumer_runtime.kafka.startup import check
 from parallel_consumer_runtime.member import Member
 from parallel_consumer_runtime.observe import Board, StatusServer
@@ -32,7 +33,6 @@ from parallel_consumer_runtime.settings import (
     StaticSettings,
     explain,
 )
-from parallel_consumer_runtime.workers import load_handler
 
 GC_THRESHOLDS = (50_000, 20, 50)
 """Records are no cycles, and there are thousands of them: Python's default of 700 would walk them over and over, which

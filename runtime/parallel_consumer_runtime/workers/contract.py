@@ -30,6 +30,10 @@ class Source(Protocol):
         """The handler raised, whatever it was."""
         ...
 
+    def returned(self, task: Task) -> None:
+        """The handler was never called: the task may be taken again at once, and no attempt is counted."""
+        ...
+
 
 class Worker(Protocol):
     """Runs handlers. Made on the event loop's thread, which also calls every method."""

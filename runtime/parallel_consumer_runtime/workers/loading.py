@@ -1,6 +1,5 @@
-"""Finds the handler that a manifest names, and the worker that fits it."""
+"""Finds the worker that fits a handler."""
 
-import importlib
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -10,28 +9,6 @@ from parallel_consumer_runtime.handlers import Context, Handler, Record, Returne
 from parallel_consumer_runtime.workers.asyncio_worker import AsyncWorker
 from parallel_consumer_runtime.workers.contract import Source, Worker
 from parallel_consumer_runtime.workers.thread_worker import ThreadWorker
-
-
-def load_handler(path: str) -> Handler:
-    """Import `package.module:function`.
-
-    Raises:
-        PermanentError: naming spec.handler and what is wrong with it.
-    """
-    module_name, _, name = path.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        msg = f"spec.handler: {module_name!r} cannot be imported ({type(error).__name__}: {error}); is it in the image?"
-        raise PermanentError(msg) from error
-    handler = getattr(module, name, None)
-    if handler is None:
-        msg = f"spec.handler: module {module_name!r} has no {name!r}"
-        raise PermanentError(msg)
-    if not callable(handler):
-        msg = f"spec.handler: {path!r} is not callable"
-        raise PermanentError(msg)
-    return cast("Handler", handler)
 
 
 def make_worker(kind: str, handler: Handler, source: Source) -> Worker:

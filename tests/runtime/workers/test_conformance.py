@@ -12,7 +12,8 @@ import pytest
 from parallel_consumer_runtime.core import Ledger, Partition, PartitionKey, Task
 from parallel_consumer_runtime.errors import PermanentError
 from parallel_consumer_runtime.handlers import Context, Handler, Record, Returned
-from parallel_consumer_runtime.workers import Worker, load_handler, make_worker
+from parallel_consumer_runtime.importing import load_handler
+from parallel_consumer_runtime.workers import Worker, make_worker
 
 KINDS = ("Async", "Thread")
 Body = Callable[[Record, Context], Returned]
@@ -49,6 +50,12 @@ class Source:
 
     def failed(self, task: Task, error: BaseException) -> None:
         self._settled(task, error)
+
+    def returned(self, task: Task) -> None:
+        assert threading.get_ident() == self.thread
+        self.in_flight -= 1
+        task.attempt -= 1
+        self.waiting.appendleft(task)
 
     def _settled(self, task: Task, outcome: object) -> None:
         assert threading.get_ident() == self.thread
