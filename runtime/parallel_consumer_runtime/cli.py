@@ -10,12 +10,18 @@ import typer
 
 from parallel_consumer_runtime import __version__
 from parallel_consumer_runtime.offsets import Line
+from parallel_consumer_runtime.replay import verbs
 
 USAGE_STATUS = 2
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-offsets_app = typer.Typer(no_args_is_help=True, help="Read and write the maps that commits carry as metadata.")
+offsets_app = typer.Typer(
+    no_args_is_help=True, help="Show and move a group's positions; read and write the maps of its commits."
+)
 app.add_typer(offsets_app, name="offsets")
+offsets_app.command("show")(verbs.show)
+offsets_app.command("reset")(verbs.reset)
+app.command("replay")(verbs.replay)
 
 
 def _fail(message: str, status: int) -> NoReturn:

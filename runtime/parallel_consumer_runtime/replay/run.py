@@ -1,0 +1,180 @@
+"""Handles ranges once more: the engine, worker, retry policy and producer of a member, without its group and its commits."""
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from parallel_consumer_runtime.core import Bounds, Engine, Ledger, PartitionKey, RetryPolicy
+from parallel_consumer_runtime.dispatch import Dispatcher, Sender
+from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
+from parallel_consumer_runtime.handlers import Handler, Result
+from parallel_consumer_runtime.kafka.config import producer_config
+from parallel_consumer_runtime.kafka.logs import LogBounds
+from parallel_consumer_runtime.kafka.producer import Delivery, ResultProducer
+from parallel_consumer_runtime.kafka.ranges import RangeReader
+from parallel_consumer_runtime.settings import LiveSettings, StaticSettings
+from parallel_consumer_runtime.workers import make_worker
+
+BATCH_RECORDS_MAX = 1000
+IDLE_S = 0.005
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a replay came to."""
+
+    records: int
+    """Complete: handled, skipped on purpose, or dead letters."""
+    failures: int
+    """Calls that raised."""
+    dead_letters: int
+    results: int
+    """Records that handlers returned and the broker acknowledged."""
+    left: int
+    """Records that were read and not completed, when it was stopped."""
+    whole: bool
+    """Every record of the range is complete."""
+    duration_s: float
+
+
+class _Dropped:
+    """Takes results and drops them; dead letters go where they go."""
+
+    def __init__(self, sender: Sender | None, results_topic: str) -> None:
+        self._sender = sender
+        self._results_topic = results_topic
+
+    def send(self, topic: str, results: Sequence[Result], delivery: Delivery) -> None:
+        """Acknowledge results at once."""
+        if topic != self._results_topic:
+            assert self._sender is not None
+            self._sender.send(topic, results, delivery)
+        else:
+            asyncio.get_running_loop().call_soon(delivery, None)
+
+
+class Replay:
+    """One replay, from `run` until its range is complete. Must be made on the event loop's thread.
+
+    Args:
+        settings: the static half.
+        live: the live half; its concurrency, retry and buffer apply.
+        handler: what is called for each record.
+        ranges: for each partition, the first offset and the one after the last.
+        results: whether to produce what handlers return.
+    """
+
+    def __init__(
+        self,
+        settings: StaticSettings,
+        live: LiveSettings,
+        handler: Handler,
+        ranges: Mapping[PartitionKey, LogBounds],
+        *,
+        results: bool,
+    ) -> None:
+        self.name = f"{settings.name}-replay"
+        self._settings = settings
+        self._ranges = ranges
+        buffer, retry = live.buffer, live.retry
+        self._engine = Engine(
+            settings.ordering,
+            Bounds(buffer.records_per_partition, buffer.records, buffer.bytes),
+            live.concurrency.bounds[0],
+            map_gaps_max=sys.maxsize,  # nothing is committed, so no map can grow too long
+        )
+        self._producer: ResultProducer | None = None
+        if (settings.results_topic and results) or settings.dead_letter_topic:
+            loop = asyncio.get_running_loop()
+            self._producer = ResultProducer(producer_config(settings, self.name), loop, self._on_failure)
+        sender: Sender | None = self._producer
+        if settings.results_topic and not results:
+            sender = _Dropped(self._producer, settings.results_topic)
+        self._dispatcher = Dispatcher(
+            self._engine,
+            sender,
+            self.name,
+            settings.results_topic,
+            settings.dead_letter_topic,
+            RetryPolicy(retry.max_attempts, retry.initial_backoff, retry.max_backoff),
+        )
+        self._worker = make_worker(settings.worker, handler, self._dispatcher)
+        self._dispatcher.worker = self._worker
+        self._stopping = False
+        self._failure: RuntimeFailure | None = None
+
+    @property
+    def completed(self) -> int:
+        """Records complete so far."""
+        return self._engine.completed
+
+    def stop(self) -> None:
+        """Hand out nothing more, finish what is in flight, and end; called from a signal's handler on the loop."""
+        self._stopping = True
+
+    async def run(self) -> Summary:
+        """Handle every record of the ranges.
+
+        Raises:
+            RuntimeFailure: why it could not go on. What was handled by then was handled.
+        """
+        began = time.monotonic()
+        for key, bounds in self._ranges.items():
+            self._engine.assign(key, Ledger(bounds.start))
+        reader = RangeReader(self._settings, self.name, self._ranges)
+        try:
+            if self._producer is not None:
+                self._producer.start()
+            self._worker.start()
+            await self._read_and_handle(reader)
+            await self._drain()
+        finally:
+            reader.close()
+            await self._worker.stop()
+            if self._producer is not None:
+                await self._producer.stop()
+        left = self._engine.statistics().buffered
+        dead = self._dispatcher.counters.dead_lettered
+        return Summary(
+            records=self._engine.completed,
+            failures=self._dispatcher.counters.failures,
+            dead_letters=dead,
+            results=0 if self._producer is None else self._producer.acknowledged - dead,
+            left=left,
+            whole=reader.done and left == 0,
+            duration_s=time.monotonic() - began,
+        )
+
+    async def _read_and_handle(self, reader: RangeReader) -> None:
+        while not self._stopping and not (reader.done and self._engine.statistics().buffered == 0):
+            if self._failure is not None:
+                raise self._failure
+            flow = self._engine.flow()
+            if flow.pause:
+                reader.pause(flow.pause)
+            if flow.resume:
+                reader.resume(flow.resume)
+            batch = reader.read(BATCH_RECORDS_MAX) if flow.wanted and not reader.done else {}
+            for key, records in batch.items():
+                self._engine.offer(key, records)
+            self._dispatcher.wake()
+            # Reading shares the loop with the handlers: without a pause they would wait for it, and it would spin.
+            await asyncio.sleep(0 if batch else IDLE_S)
+
+    async def _drain(self) -> None:
+        """Let what is in flight end, when told to stop early."""
+        self._engine.halted = True
+        deadline = time.monotonic() + self._settings.drain_timeout
+        while active := self._engine.active(self._ranges):
+            if time.monotonic() >= deadline:
+                _log.warning("%d records in flight did not end within the drain timeout", active)
+                return
+            await asyncio.sleep(IDLE_S)
+
+    def _on_failure(self, failure: TemporaryError) -> None:
+        self._failure = failure
