@@ -177,11 +177,7 @@ def test_counts_agree_with_a_set_of_offsets(data: st.DataObject) -> None:
     log = LogBounds(start, end)
     base = data.draw(st.integers(start, end))
     highest = data.draw(st.integers(base - 1, end - 1)) if base < end else base - 1
-    complete = (
-        {o for o in range(base, highest + 1) if o in (highest,) or data.draw(st.booleans())}
-        if highest >= base
-        else set[int]()
-    )
+    complete = {offset for offset in range(base, highest + 1) if offset == highest or data.draw(st.booleans())}
     gaps = [o for o in range(base, highest + 1) if o not in complete]
     ranges: list[tuple[int, int]] = []
     for offset in gaps:
