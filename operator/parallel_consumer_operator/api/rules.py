@@ -35,6 +35,11 @@ RULES: dict[str, list[Schema]] = {
     ],
     "spec.kafka": [
         _rule("has(self.topics) != has(self.topicPattern)", "set either topics or topicPattern, and only one of them"),
+        _rule(
+            "!has(self.groupProtocol) || self.groupProtocol != 'Consumer' || !has(self.assignor) || self.assignor != 'RoundRobin'",
+            "assignor RoundRobin is of the classic protocol: with groupProtocol Consumer choose another one",
+            ".assignor",
+        ),
     ],
     "spec.kafka.groupId": [
         _rule("self == oldSelf", "is immutable: another group is another position in every topic; make a new object"),

@@ -3,7 +3,8 @@
 import logging
 from typing import Any
 
-from parallel_consumer_runtime.settings import AutoOffsetReset, StaticSettings
+from parallel_consumer_runtime.settings import AutoOffsetReset, KafkaSpec, StaticSettings
+from parallel_consumer_runtime.settings.kafka import Assignor, GroupProtocol
 
 _RESET = {AutoOffsetReset.EARLIEST: "earliest", AutoOffsetReset.LATEST: "latest", AutoOffsetReset.ERROR: "error"}
 
@@ -17,7 +18,16 @@ _CONSUMER_DEFAULTS: dict[str, Any] = {
     # One fetch's records come in one piece: half a megabyte of small ones fits a partition's buffer without a pause.
     "max.partition.fetch.bytes": 524_288,
     "reconnect.backoff.max.ms": 2_000,
+    # A reply that never comes, of a connection whose other end is gone, holds up the commits for as long: librdkafka's
+    # own minute is longer than a session. No request of a consumer's but those of a rebalance takes ten seconds.
+    "socket.timeout.ms": 10_000,
 }
+_STRATEGIES = {
+    Assignor.RANGE: "range",
+    Assignor.ROUND_ROBIN: "roundrobin",
+    Assignor.COOPERATIVE_STICKY: "cooperative-sticky",
+}
+_REMOTE_ASSIGNORS = {Assignor.RANGE: "range", Assignor.COOPERATIVE_STICKY: "uniform"}
 _PRODUCER_DEFAULTS: dict[str, Any] = {
     "partitioner": "murmur2_random",  # the Java client's: the same key lands on the same partition
     "linger.ms": 5,
@@ -43,25 +53,35 @@ def consumer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
         settings: the static half.
         member: the pod's name, which becomes group.instance.id.
     """
-    session_ms = round(settings.kafka.session_timeout * 1000)
-    config = {
+    config: dict[str, Any] = {
         **_CONSUMER_DEFAULTS,
         **common_config(settings, member),
         **settings.kafka.consumer_config,
         "group.id": settings.kafka.group_id,
         "group.instance.id": member,
-        "session.timeout.ms": session_ms,
+        **_group_config(settings.kafka),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": _RESET[settings.kafka.auto_offset_reset],
-        "partition.assignment.strategy": "cooperative-sticky",
         "enable.partition.eof": False,
         "logger": logging.getLogger("librdkafka.consumer"),
     }
-    config.setdefault("heartbeat.interval.ms", min(3000, session_ms // 3))
+    if settings.kafka.group_protocol is GroupProtocol.CLASSIC:
+        config.setdefault("heartbeat.interval.ms", min(3000, config["session.timeout.ms"] // 3))
     if settings.kafka.topic_pattern is not None:
         config.setdefault("topic.metadata.refresh.interval.ms", 10_000)
     return config
+
+
+def _group_config(kafka: KafkaSpec) -> dict[str, Any]:
+    if kafka.group_protocol is GroupProtocol.CONSUMER:
+        # librdkafka refuses the classic protocol's properties beside this one: session and heartbeat are the broker's.
+        return {"group.protocol": "consumer", "group.remote.assignor": _REMOTE_ASSIGNORS[kafka.assignor]}
+    return {
+        "group.protocol": "classic",
+        "partition.assignment.strategy": _STRATEGIES[kafka.assignor],
+        "session.timeout.ms": round(kafka.session_timeout * 1000),
+    }
 
 
 def producer_config(settings: StaticSettings, member: str) -> dict[str, Any]:

@@ -27,6 +27,8 @@ OUTSTANDING_MAX = 2
 STALL_S = 1.0
 WATERMARK_INTERVAL_S = 0.5
 CLOSE_TIMEOUT_S = 20.0
+_EAGER = {"range", "roundrobin"}
+"""Assignors with which every rebalance takes everything away and gives a whole new assignment."""
 _FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
 
 _log = logging.getLogger(__name__)
@@ -88,6 +90,7 @@ class ConsumerOwner:
         drain_timeout_s: float,
     ) -> None:
         self._config = {**config, "on_commit": self._on_commit, "error_cb": self._on_error}
+        self._eager = config.get("partition.assignment.strategy") in _EAGER
         self._topics = list(topics)
         self._loop = loop
         self._listener = listener
@@ -322,7 +325,11 @@ class ConsumerOwner:
         found = starts(consumer, partitions)
         self._assigned |= {start.key for start in found}
         self._post(self._listener.on_assigned, found)
-        consumer.incremental_assign([TopicPartition(*start.key, start.offset) for start in found])
+        positions = [TopicPartition(*start.key, start.offset) for start in found]
+        if self._eager:
+            consumer.assign(positions)
+        else:
+            consumer.incremental_assign(positions)
         if self._stalled:
             consumer.pause(_partitions(start.key for start in found))
         self._tell_reachable(reachable=True)
@@ -333,13 +340,19 @@ class ConsumerOwner:
             self._commit_sync(consumer, self._drain(keys))
             self._post(self._revoked, keys, False)
         self._forget(keys)
-        consumer.incremental_unassign(partitions)
+        self._unassign(consumer, partitions)
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         keys = [PartitionKey(p.topic, p.partition) for p in partitions]
         self._post(self._revoked, keys, True)
         self._forget(keys)
-        consumer.incremental_unassign(partitions)
+        self._unassign(consumer, partitions)
+
+    def _unassign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._eager:
+            consumer.unassign()
+        else:
+            consumer.incremental_unassign(partitions)
 
     def _forget(self, keys: list[PartitionKey]) -> None:
         self._assigned.difference_update(keys)

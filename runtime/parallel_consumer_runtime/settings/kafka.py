@@ -24,8 +24,9 @@ MANAGED_KEYS: dict[str, str] = {
     "auto.commit.interval.ms": "set spec.processing.commitInterval",
     "auto.offset.reset": "set spec.kafka.autoOffsetReset",
     "session.timeout.ms": "set spec.kafka.sessionTimeout",
-    "partition.assignment.strategy": "it is cooperative-sticky, so that a rebalance stops only what moves",
-    "group.protocol": "it is classic: static members survive restarts on every broker version",
+    "partition.assignment.strategy": "set spec.kafka.assignor",
+    "group.protocol": "set spec.kafka.groupProtocol",
+    "group.remote.assignor": "set spec.kafka.assignor",
     "enable.partition.eof": "the consumer reads its own position",
     "enable.idempotence": "it is always on",
     "acks": "it is always all",
@@ -58,6 +59,26 @@ class AutoOffsetReset(StrEnum):
     ERROR = "Error"
 
 
+class Assignor(StrEnum):
+    """How the members of a group share the partitions."""
+
+    RANGE = "Range"
+    ROUND_ROBIN = "RoundRobin"
+    COOPERATIVE_STICKY = "CooperativeSticky"
+
+    @property
+    def eager(self) -> bool:
+        """Whether every member of a classic group gives up everything at each rebalance."""
+        return self is not Assignor.COOPERATIVE_STICKY
+
+
+class GroupProtocol(StrEnum):
+    """How members and the group's coordinator agree."""
+
+    CLASSIC = "Classic"
+    CONSUMER = "Consumer"
+
+
 class KafkaSpec(SettingsModel):
     """Where the records are, and as which group they are consumed."""
 
@@ -74,6 +95,14 @@ class KafkaSpec(SettingsModel):
     session_timeout: Duration = 45.0
     """How long the broker waits for a silent member. 45s, Kafka's default: longer than a pod's restart, so that a
     restarted pod gets its partitions back without a rebalance."""
+    assignor: Assignor = Assignor.COOPERATIVE_STICKY
+    """How members share the partitions. CooperativeSticky, because a rebalance then stops only what moves, and moves
+    little; with Range and RoundRobin every member stops and gives up everything. All members must agree: change it with
+    the group stopped. With groupProtocol Consumer the broker assigns, stickily, or per topic for Range."""
+    group_protocol: GroupProtocol = GroupProtocol.CLASSIC
+    """Classic, because every broker speaks it and a pod that was killed gets its place back at once. Consumer (KIP-848,
+    brokers from 4.0) rebalances without stopping the others, but refuses a killed pod's successor until the session
+    ends; session and heartbeat are then the broker's settings, and sessionTimeout is not used."""
     config: ClientConfig = Field(default_factory=dict)
     """librdkafka properties for consumer and producer alike."""
     consumer_config: ClientConfig = Field(default_factory=dict)
@@ -116,5 +145,12 @@ class KafkaSpec(SettingsModel):
     def _topics_xor_pattern(self) -> Self:
         if (self.topics is None) == (self.topic_pattern is None):
             msg = "set either topics or topicPattern, and only one of them"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _assignor_of_protocol(self) -> Self:
+        if self.group_protocol is GroupProtocol.CONSUMER and self.assignor is Assignor.ROUND_ROBIN:
+            msg = "assignor RoundRobin is of the classic protocol: with groupProtocol Consumer choose another one"
             raise ValueError(msg)
         return self
