@@ -21,6 +21,7 @@ from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler
 from parallel_consumer_runtime.importing import load_handler
 from parallel_consumer_runtime.kafka.startup import check
+from parallel_consumer_runtime.logs import configure
 from parallel_consumer_runtime.member import Member
 from parallel_consumer_runtime.observe import Board, StatusServer
 from parallel_consumer_runtime.settings import (
@@ -46,11 +47,7 @@ _log = logging.getLogger(__name__)
 
 def main(environment: Mapping[str, str] = os.environ) -> int:
     """Run one member until it is told to stop. Return the exit status."""
-    logging.basicConfig(
-        level=environment.get("LOG_LEVEL", "INFO"),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        stream=sys.stderr,
-    )
+    configure(environment)
     try:
         _run(environment)
     except RuntimeFailure as failure:
