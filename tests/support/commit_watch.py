@@ -4,8 +4,11 @@ import threading
 import time
 from typing import Self
 
+from confluent_kafka import KafkaException
+
 from tests.support.history import Committed, HistoryWriter, Position
 from tests.support.kafka_view import KafkaView
+from tests.support.waiting import ConditionTimeoutError
 
 INTERVAL_S = 0.1
 STOP_TIMEOUT_S = 60.0
@@ -19,18 +22,24 @@ class CommitWatch:
         group: whose commits.
         topic: of which topic.
         history: where changes are written, after they were seen.
+        outages: a broker that does not answer is waited for; otherwise it is a failure.
     """
 
-    def __init__(self, bootstrap: str, group: str, topic: str, history: HistoryWriter) -> None:
+    def __init__(
+        self, bootstrap: str, group: str, topic: str, history: HistoryWriter, *, outages: bool = False
+    ) -> None:
         self._view = KafkaView(bootstrap)
         self._group = group
         self._topic = topic
         self._history = history
+        self._outages = outages
         self._stop = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="commit-watch", daemon=True)
         self.committed: dict[int, int] = {}
         """The newest sample; replaced as a whole."""
+        self.missed = 0
+        """Samples that the broker did not answer."""
         self.slowest_s = 0.0
         """The longest that the coordinator took to answer: what this machine adds to a commit's latency at its worst."""
 
@@ -42,7 +51,12 @@ class CommitWatch:
     def _run(self) -> None:
         try:
             while not self._stop.wait(INTERVAL_S):
-                self._sample()
+                try:
+                    self._sample()
+                except (KafkaException, ConditionTimeoutError, TimeoutError):
+                    if not self._outages:
+                        raise
+                    self.missed += 1
             self._sample()
         except BaseException as error:  # noqa: BLE001 - raised again on exit, in the test's thread
             self._failure = error

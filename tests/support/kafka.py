@@ -4,12 +4,13 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from tests.support.cache import cached
 from tests.support.kafka_groups import Member
@@ -78,6 +79,13 @@ def _fetch_jars(target: Path) -> None:
         raise RuntimeError(f"Maven could not fetch Apache Kafka {KAFKA_VERSION}:\n{(ran.stdout + ran.stderr)[-3000:]}")
 
 
+class ProxiedListener(NamedTuple):
+    """A listener on loopback that tells its clients another port than its own."""
+
+    port: int
+    advertised_port: int
+
+
 class KafkaBroker:
     """A broker that lives as long as the `with` block, and never longer than the test process.
 
@@ -85,6 +93,7 @@ class KafkaBroker:
         listen_host: the address it listens on.
         advertised_host: the address clients are told; the listen host when None.
         port: its port; a free one when 0.
+        proxied: one more listener, for clients that come through a proxy and must stay behind it.
         controller_port: the port of the controller, on loopback; a free one when 0.
         prefix: put before every command that must run where the broker is, such as `nsenter -t 7 -n`.
         properties: broker properties, over the defaults.
@@ -97,6 +106,7 @@ class KafkaBroker:
         listen_host: str = "127.0.0.1",
         advertised_host: str | None = None,
         port: int = 0,
+        proxied: ProxiedListener | None = None,
         controller_port: int = 0,
         prefix: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
@@ -106,6 +116,7 @@ class KafkaBroker:
         free = free_ports(2)
         self._port = port or free[0]
         self._controller_port = controller_port or free[1]
+        self._proxied = proxied
         self._listen_host = listen_host
         self._prefix = list(prefix)
         self._properties = dict(properties or {})
@@ -143,6 +154,13 @@ class KafkaBroker:
         """End the broker; its data stays for another `start`."""
         if self._process is not None:
             self._process.end(grace_s)
+            self._process = None
+
+    def kill(self) -> None:
+        """Kill -9; its data stays for another `start`."""
+        if self._process is not None:
+            self._process.send(signal.SIGKILL)
+            self._process.wait(READY_TIMEOUT_S)
             self._process = None
 
     def create_topic(self, name: str, partitions: int, config: dict[str, str] | None = None) -> None:
@@ -188,13 +206,21 @@ class KafkaBroker:
 
     def _all_properties(self) -> dict[str, str]:
         controller = f"{CONTROLLER_HOST}:{self._controller_port}"
+        listeners = f"PLAINTEXT://{self._listen_host}:{self._port}"
+        advertised = f"PLAINTEXT://{self.bootstrap}"
+        protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+        if self._proxied is not None:
+            listeners += f",PROXIED://127.0.0.1:{self._proxied.port}"
+            advertised += f",PROXIED://127.0.0.1:{self._proxied.advertised_port}"
+            protocols += ",PROXIED:PLAINTEXT"
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{controller}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{self._listen_host}:{self._port},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listeners": f"{listeners},CONTROLLER://{controller}",
+            "advertised.listeners": advertised,
+            "listener.security.protocol.map": protocols,
             "log.dirs": str(self._folder / "data"),
             "auto.create.topics.enable": "false",
             "offsets.topic.num.partitions": "4",

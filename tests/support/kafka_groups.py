@@ -1,13 +1,15 @@
 """Reads a consumer group as the broker wrote it down: the records of `__consumer_offsets`, parsed.
 
 The admin protocol does not tell a classic group's generation, so it is read from the group's metadata record
-(key version 2), which the coordinator appends whenever the group's generation, protocol or members change.
+(key version 2), which the coordinator appends whenever the group's generation, protocol or members change. A group of
+the new protocol (KIP-848) has an epoch in its place (key version 3).
 """
 
 import struct
 from dataclasses import dataclass, field
 
 GROUP_METADATA_KEY = 2
+EPOCH_KEY = 3
 MEMBERS_WITH_INSTANCE_ID = 3
 VALUES_WITH_STATE_TIME = 2
 VALUES_WITH_REBALANCE_TIMEOUT = 1
@@ -73,11 +75,23 @@ class _Reader:
 
 
 def group_of_key(key: bytes) -> str | None:
-    """Return the group whose metadata the record of this key holds; None for commits and newer kinds of groups."""
+    """Return the group whose generation or epoch the record of this key holds; None for commits and the rest."""
     reader = _Reader(key)
-    if reader.int16() != GROUP_METADATA_KEY:
+    if reader.int16() not in {GROUP_METADATA_KEY, EPOCH_KEY}:
         return None
     return reader.string()
+
+
+def parse_epoch(group: str, value: bytes) -> GroupRecord:
+    """Parse the epoch of a group of the new protocol; its members are in other records."""
+    reader = _Reader(value)
+    reader.int16()  # version
+    return GroupRecord(group=group, generation=reader.int32(), protocol=None, leader=None)
+
+
+def is_epoch(key: bytes) -> bool:
+    """Tell whether the record of this key belongs to a group of the new protocol."""
+    return _Reader(key).int16() == EPOCH_KEY
 
 
 def parse_group(group: str, value: bytes) -> GroupRecord:

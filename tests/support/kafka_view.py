@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from parallel_consumer_runtime.kafka.librdkafka import Position, commit_sync, committed
-from tests.support.kafka_groups import GroupRecord, Member, group_of_key, parse_group
+from tests.support.kafka_groups import GroupRecord, Member, group_of_key, is_epoch, parse_epoch, parse_group
 from tests.support.waiting import wait_until
 
 REQUEST_TIMEOUT_S = 15.0
@@ -38,7 +38,7 @@ class GroupView:
     state: str
     """`STABLE`, `EMPTY`, `DEAD`, `PREPARING_REBALANCING`, `COMPLETING_REBALANCING`, …"""
     generation: int | None
-    """The classic group's generation; None while no generation was completed, and for groups of the new protocol."""
+    """The classic group's generation, or the epoch of one of the new protocol; None while none was completed."""
     members: tuple[Member, ...]
     """Sorted by instance id, then member id."""
 
@@ -203,6 +203,8 @@ class KafkaView:
             return
         if value is None:
             self._groups.pop(group, None)
+        elif key and is_epoch(key):
+            self._groups[group] = parse_epoch(group, value)
         else:
             self._groups[group] = parse_group(group, value)
 

@@ -147,6 +147,25 @@ class Members:
         """Return the process that runs under an ordinal."""
         return self._running[ordinal].process
 
+    def ordinals(self) -> list[int]:
+        """Return the ordinals that run."""
+        return sorted(self._running)
+
+    def life(self, ordinal: int) -> Life:
+        """Return the life of the process that runs under an ordinal."""
+        return self._running[ordinal].life
+
+    def reap(self, ordinal: int, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """Wait for a process that ends by itself and return its status; it is written to the history."""
+        running = self._running.pop(ordinal)
+        code = running.process.wait(timeout_s)
+        self.history.ended(running.life)
+        return code
+
+    def tails(self) -> list[str]:
+        """Return the last lines of every process's output, for error messages."""
+        return [f"--- {running.life.member}:\n{running.process.tail()}" for running in self._running.values()]
+
     def status(self, ordinal: int) -> MemberStatus | None:
         """Return what `/status` tells; None while it does not answer.
 

@@ -5,13 +5,16 @@ run in members' processes.
 """
 
 import asyncio
+import logging
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from parallel_consumer_runtime.handlers import Context, Record, Result
-from tests.support.history import End, HistoryWriter, Life, Outcome, Position, Start
+from parallel_consumer_runtime.settings import POD_NAME_ENV
+from tests.support.history import Assigned, End, HistoryWriter, Life, Outcome, Position, Revoked, Start
 
 HISTORY_ENV = "PCONSUMER_TEST_HISTORY"
 INCARNATION_ENV = "PCONSUMER_TEST_INCARNATION"
@@ -32,6 +35,25 @@ def environment(history: Path, incarnation: str, work_ms: float) -> Mapping[str,
 _work_s = float(os.environ.get(WORK_MS_ENV, "5")) / 1000
 _incarnation = os.environ.get(INCARNATION_ENV, "0")
 _writer = HistoryWriter(Path(os.environ.get(HISTORY_ENV, os.devnull)))
+
+
+class _Assignments(logging.Handler):
+    """Writes assignments as the member tells them: on the thread of the calls, so in order with them."""
+
+    told = re.compile(r"(assigned|revoked|lost): (.*)")
+    partition = re.compile(r"(?:^|, )([^\[\s]+)\[(\d+)\]")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one event for each partition of the line."""
+        if (told := self.told.fullmatch(record.getMessage())) is not None:
+            life = Life(os.environ.get(POD_NAME_ENV, "nobody"), _incarnation)
+            event = Assigned if told[1] == "assigned" else Revoked
+            now = time.monotonic_ns()
+            _writer.write_all(event(life, topic, int(number), now) for topic, number in self.partition.findall(told[2]))
+
+
+if HISTORY_ENV in os.environ:
+    logging.getLogger("parallel_consumer_runtime.member").addHandler(_Assignments())
 
 
 def _begin(record: Record, member: str) -> None:

@@ -40,7 +40,14 @@ class Traffic:
         self._acknowledged: list[Produced] = []
         self._failed: list[str] = []
         self._producer = KafkaProducer(
-            {"bootstrap.servers": bootstrap, "linger.ms": 20, "partitioner": "murmur2_random", "log_level": 0}
+            {
+                "bootstrap.servers": bootstrap,
+                "linger.ms": 20,
+                "partitioner": "murmur2_random",
+                "enable.idempotence": True,  # a retry over a broker's restart would be a record that nobody produced
+                "reconnect.backoff.max.ms": 500,
+                "log_level": 0,
+            }
         )
         self.produced = 0
         """Records acknowledged so far."""
