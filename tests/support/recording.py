@@ -97,3 +97,10 @@ async def fail_on_poison(record: Record, context: Context) -> None:
         _end(record, context.member, Outcome.FAILED)
         raise ValueError("this record is poison")
     _end(record, context.member, Outcome.DONE)
+
+
+async def hold_in_first_life(record: Record, context: Context) -> None:
+    """Hold records whose value is `hold` for as long as the first process lives; be quick in later ones."""
+    _begin(record, context.member)
+    await asyncio.sleep(3600 if record.value == b"hold" and _incarnation == "1" else _work_s)
+    _end(record, context.member, Outcome.DONE)

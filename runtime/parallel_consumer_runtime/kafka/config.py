@@ -63,13 +63,12 @@ def consumer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": _RESET[settings.kafka.auto_offset_reset],
+        "topic.metadata.refresh.interval.ms": round(settings.kafka.metadata_refresh * 1000),
         "enable.partition.eof": False,
         "logger": logging.getLogger("librdkafka.consumer"),
     }
     if settings.kafka.group_protocol is GroupProtocol.CLASSIC:
         config.setdefault("heartbeat.interval.ms", min(3000, config["session.timeout.ms"] // 3))
-    if settings.kafka.topic_pattern is not None:
-        config.setdefault("topic.metadata.refresh.interval.ms", 10_000)
     return config
 
 

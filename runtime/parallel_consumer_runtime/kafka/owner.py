@@ -247,7 +247,7 @@ class ConsumerOwner:
         if code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's local codes have this form
             msg = (
                 f"the group has no usable committed offset and spec.kafka.autoOffsetReset is Error ({error.str()}); "
-                "commit a position for the group or choose Earliest or Latest"
+                "commit one with `pconsumer offsets reset`, or choose Earliest or Latest"
             )
             raise PermanentError(msg)
         # poll() tells a fatal error under one code for all; only its text then says which one it was.
@@ -322,7 +322,7 @@ class ConsumerOwner:
     # Rebalance callbacks: run inside poll, consume and close
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        found = starts(consumer, partitions)
+        found = starts(consumer, partitions, latest=self._config["auto.offset.reset"] == "latest")
         self._assigned |= {start.key for start in found}
         self._post(self._listener.on_assigned, found)
         positions = [TopicPartition(*start.key, start.offset) for start in found]

@@ -37,8 +37,14 @@ class Start(NamedTuple):
     """False when there was metadata and it could not be read."""
 
 
-def starts(consumer: Consumer, partitions: Sequence[TopicPartition]) -> list[Start]:
+def starts(consumer: Consumer, partitions: Sequence[TopicPartition], *, latest: bool = False) -> list[Start]:
     """Ask the group for its commits. Owner thread; blocks up to 30 s.
+
+    Args:
+        consumer: whose group.
+        partitions: which were assigned.
+        latest: a partition without a usable commit starts at its log's end. That is settled here and committed at once,
+            since a member that stops before it handled anything would else start at a later end, and skip what lies between.
 
     Raises:
         TemporaryError: when the coordinator does not answer.
@@ -55,7 +61,7 @@ def starts(consumer: Consumer, partitions: Sequence[TopicPartition]) -> list[Sta
                 msg = f"the group's committed offsets could not be read: {error}"
                 raise TemporaryError(msg) from error
             time.sleep(_LOOKUP_PAUSE_S)
-    return [_start(consumer, partition) for partition in found]
+    return [_at_end(consumer, one) or _start(consumer, one) if latest else _start(consumer, one) for one in found]
 
 
 def to_commit(commit: PartitionCommit, size_max: int = METADATA_SIZE_MAX) -> Position:
@@ -65,6 +71,21 @@ def to_commit(commit: PartitionCommit, size_max: int = METADATA_SIZE_MAX) -> Pos
         metadata, _ = encode_within(OffsetMap(commit.offset, commit.highest, commit.incomplete), size_max)
     key = commit.source.key
     return Position(key.topic, key.partition, commit.offset, metadata)
+
+
+def _at_end(consumer: Consumer, partition: Position) -> Start | None:
+    """Return a start at the log's end where the commit is none, or lies outside of the log; else None."""
+    key = PartitionKey(partition.topic, partition.partition)
+    try:
+        log_start, log_end = consumer.get_watermark_offsets(TopicPartition(*key), timeout=_LOOKUP_TIMEOUT_S)
+    except KafkaException as error:
+        _log.warning("%s[%d]: the log's end could not be read (%s)", key.topic, key.partition, error)
+        return None
+    if log_start <= partition.offset <= log_end:
+        return None
+    ledger = Ledger(log_end)
+    ledger.dirty = True
+    return Start(key, log_end, ledger, readable=True)
 
 
 def _start(consumer: Consumer, partition: Position) -> Start:

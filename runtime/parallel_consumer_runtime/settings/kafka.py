@@ -24,6 +24,7 @@ MANAGED_KEYS: dict[str, str] = {
     "auto.commit.interval.ms": "set spec.processing.commitInterval",
     "auto.offset.reset": "set spec.kafka.autoOffsetReset",
     "session.timeout.ms": "set spec.kafka.sessionTimeout",
+    "topic.metadata.refresh.interval.ms": "set spec.kafka.metadataRefresh",
     "partition.assignment.strategy": "set spec.kafka.assignor",
     "group.protocol": "set spec.kafka.groupProtocol",
     "group.remote.assignor": "set spec.kafka.assignor",
@@ -91,10 +92,15 @@ class KafkaSpec(SettingsModel):
     topic_pattern: Annotated[str, StringConstraints(min_length=2, max_length=249, pattern=r"^\^")] | None = None
     """Regular expression beginning with ^; topics that match later are picked up. Exclusive with topics."""
     auto_offset_reset: AutoOffsetReset = AutoOffsetReset.EARLIEST
-    """Where a group without a committed offset starts. Earliest, because skipping records loses them."""
+    """Where a group starts whose partition has no committed offset, or one that retention took. Earliest, because skipping
+    records loses them. Latest is decided and committed when a partition is first assigned, so that no restart decides
+    anew; it also skips what comes into an added partition before it is noticed. Error ends the process instead."""
     session_timeout: Duration = 45.0
     """How long the broker waits for a silent member. 45s, Kafka's default: longer than a pod's restart, so that a
     restarted pod gets its partitions back without a rebalance."""
+    metadata_refresh: Duration = 30.0
+    """How often each member asks which topics and partitions there are: a new topic of topicPattern, or a partition added to
+    a topic, waits at most so long. 30s, because for a pattern each answer lists all topics of the cluster."""
     assignor: Assignor = Assignor.COOPERATIVE_STICKY
     """How members share the partitions. CooperativeSticky, because a rebalance then stops only what moves, and moves
     little; with Range and RoundRobin every member stops and gives up everything. All members must agree: change it with
@@ -138,6 +144,14 @@ class KafkaSpec(SettingsModel):
     def _bound_session(cls, seconds: float) -> float:
         if not 6.0 <= seconds <= 1800.0:  # noqa: PLR2004 - the broker's own default bounds
             msg = "must lie between 6s and 30m, the broker's own bounds"
+            raise ValueError(msg)
+        return seconds
+
+    @field_validator("metadata_refresh")
+    @classmethod
+    def _bound_metadata_refresh(cls, seconds: float) -> float:
+        if not 1.0 <= seconds <= 3600.0:  # noqa: PLR2004 - stated in the message
+            msg = "must lie between 1s and 1h"
             raise ValueError(msg)
         return seconds
 
