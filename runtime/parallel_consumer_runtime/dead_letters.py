@@ -2,12 +2,13 @@
 
 from parallel_consumer_runtime.core import Task
 from parallel_consumer_runtime.handlers import Result
+from parallel_consumer_runtime.retry_topic import origin
 
 PREFIX = "parallel-consumer-dead-letter-"
 _MESSAGE_MAX = 1024
 
 
-def dead_letter(task: Task, error: BaseException, member: str, now: float) -> Result:
+def dead_letter(task: Task, error: BaseException, member: str, now: float, attempts: int) -> Result:
     """Return the record for the dead-letter topic.
 
     Args:
@@ -15,14 +16,15 @@ def dead_letter(task: Task, error: BaseException, member: str, now: float) -> Re
         error: what the last attempt raised.
         member: who gave it up.
         now: Unix time, seconds.
+        attempts: calls of the handler, those before it was in the retry topic included.
     """
-    record = task.record
+    record = origin(task.record)
     provenance = {
         "topic": record.topic,
         "partition": str(record.partition),
         "offset": str(record.offset),
         "timestamp-ms": str(record.timestamp_ms),
-        "attempts": str(task.attempt),
+        "attempts": str(attempts),
         "error": type(error).__name__,
         "message": str(error)[:_MESSAGE_MAX],
         "member": member,

@@ -1,202 +1,230 @@
-"""Between engine and worker: hands tasks out, turns outcomes into completions, retries, results and dead letters.
+"""Between engine and worker: hands calls out, and each task's outcome on. The worker's source.
 
-Lives on the event loop's thread; nothing here blocks. Keeps: a record is complete only after everything that it
-produced was acknowledged, and no outcome is dropped silently.
+Lives on the event loop's thread; nothing here blocks.
 """
 
 import asyncio
-import logging
-import random
-import time
-from collections.abc import Sequence
-from functools import partial
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import cast
 
-from parallel_consumer_runtime.core import Engine, RetryPolicy, Task
-from parallel_consumer_runtime.dead_letters import dead_letter
-from parallel_consumer_runtime.handlers import Context, DeadLetter, Result, Retry, Returned, Skip
-from parallel_consumer_runtime.workers.contract import Worker
+from parallel_consumer_runtime.core import Batch, BatchShape, Engine, GivenUp, RetryPolicy, Task
+from parallel_consumer_runtime.deferrals import Deferral, DeferringContext
+from parallel_consumer_runtime.errors import RuntimeFailure
+from parallel_consumer_runtime.handlers import Context, Returned
+from parallel_consumer_runtime.outcomes import CLOCK, Clock, Counters, Outcomes, Routes, Sender
+from parallel_consumer_runtime.workers.contract import Call, Worker
 
-_log = logging.getLogger(__name__)
-_LOGGED_FAILURES_PER_S = 5
-
-
-class Sender(Protocol):
-    """What results and dead letters are sent with."""
-
-    def send(self, topic: str, results: Sequence[Result], delivery: "_Delivery") -> None:
-        """Produce all of them; `delivery` is told once."""
-        ...
-
-
-class _Delivery(Protocol):
-    def __call__(self, error: str | None) -> None: ...
-
-
-class Counters:
-    """What happened since the process began. Plain numbers, read by the snapshot."""
-
-    __slots__ = ("busy_s", "calls", "dead_lettered", "failures", "first_handled_at", "ignored")
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.failures = 0
-        self.dead_lettered = 0
-        self.ignored = 0
-        self.busy_s = 0.0
-        """Time spent in handlers, summed over all calls, seconds."""
-        self.first_handled_at: float | None = None
-        """Unix time, seconds."""
+_TIMER_PAUSE_S = 0.001
 
 
 class Dispatcher:
-    """The worker's source of tasks.
+    """The worker's source of calls.
 
     Args:
         engine: which record may run now.
-        sender: for results and dead letters; None when neither topic is configured.
+        sender: for what records become; None when there is no route.
         member: the pod's name.
-        results_topic: where returned records go.
-        dead_letter_topic: where records go that used up their attempts.
-        policy: attempts and backoff; replaced when the live settings change.
+        routes: where what a record becomes goes.
+        policy: attempts and backoff.
+        on_failure: told when so many records are given up that the process should end.
+        shape: of batches; None for one record at a time.
+        deferral_timeout_s: how long a deferred record may take; None when records cannot be deferred.
+        given_up: when to stop giving up records.
+        clock: the time.
     """
 
-    def __init__(  # noqa: PLR0917 - each is one collaborator, named at the only call
+    def __init__(
         self,
         engine: Engine,
         sender: Sender | None,
         member: str,
-        results_topic: str | None,
-        dead_letter_topic: str | None,
+        routes: Routes,
         policy: RetryPolicy,
+        *,
+        on_failure: Callable[[RuntimeFailure], None],
+        shape: BatchShape | None = None,
+        deferral_timeout_s: float | None = None,
+        given_up: GivenUp | None = None,
+        clock: Clock = CLOCK,
     ) -> None:
         self.engine = engine
-        self.policy = policy
-        self.counters = Counters()
         self.worker: Worker | None = None
-        self.running: dict[Task, None] = {}
-        """Tasks with the handler, the oldest first."""
-        self._sender = sender
+        self.running: dict[Call, Context | None] = {}
+        """Calls that have not ended, the oldest first, deferred ones included."""
+        self._outcomes = Outcomes(engine, sender, member, routes, policy, given_up, on_failure, self._changed, clock)
         self._member = member
-        self._results_topic = results_topic
-        self._dead_letter_topic = dead_letter_topic
+        self._now = clock.monotonic
+        self._shape = shape
+        self._deferral_timeout_s = deferral_timeout_s
+        self._plain = shape is None and deferral_timeout_s is None
+        self._deferred: dict[Deferral, Task] = {}
         self._first_context = Context(member, 1)
         self._retry_timer: asyncio.Handle | None = None
         self._retry_timer_due = 0.0
-        self._logged_at = 0.0
-        self._logged = 0
+        self._not_before = 0.0
+
+    @property
+    def counters(self) -> Counters:
+        """What happened since the process began."""
+        return self._outcomes.counters
 
     @property
     def limit(self) -> int:
-        """How many tasks may be with handlers at once."""
+        """How many calls may be with handlers at once."""
         return self.engine.limit
 
+    def set_policy(self, policy: RetryPolicy) -> None:
+        """Replace attempts and backoff, from the next failure on."""
+        self._outcomes.policy = policy
+
     def wake(self) -> None:
-        """Let the worker take what may run now."""
+        """Let the worker take what may run now, and set the timer for what may run later."""
         runnable = self.engine.runnable
         if runnable and self.worker is not None:
             self.worker.wake(runnable)
+        self._schedule()
 
-    def take(self) -> Task | None:
-        """Return the next task, None when none may run now."""
-        task = self.engine.take(time.perf_counter())
-        if task is not None:
-            self.running[task] = None
-        return task
+    # The worker's source
 
-    def context(self, task: Task) -> Context:
+    def take(self) -> Call | None:
+        """Return the next call, None when none may run now."""
+        now = self._now()
+        counters = self._outcomes.counters
+        call: Call | None
+        if self._shape is None:
+            call = self.engine.take(now)
+            if call is not None:
+                counters.started += 1
+                counters.queued_s += now - call.offered_at
+        else:
+            tasks = self.engine.take_batch(self._shape, now)
+            call = Batch(tasks) if tasks else None
+            counters.started += len(tasks)
+            counters.queued_s += sum(now - task.offered_at for task in tasks)
+        if call is None:
+            self._schedule()
+        else:
+            self.running[call] = None
+        return call
+
+    def context(self, call: Call) -> Context:
         """Return what the handler may know of this call."""
-        return self._first_context if task.attempt == 1 else Context(self._member, task.attempt)
+        attempt = call.attempt
+        if self._deferral_timeout_s is not None:
+            loop = asyncio.get_running_loop()
+            context = DeferringContext(self._member, attempt, loop, self._completion_came, self._came_late)
+            self.running[call] = context
+            return context
+        return self._first_context if attempt == 1 else Context(self._member, attempt)
 
-    def succeeded(self, task: Task, returned: Returned) -> None:
-        """The handler returned: complete, or complete once its results are acknowledged."""
-        self._ended(task)
-        if returned is None:
-            self._completed()
-            self.engine.complete(task)
+    def succeeded(self, call: Call, returned: object) -> None:
+        """The handler returned."""
+        if self._plain:
+            self._ended(call)
+            self._outcomes.done(cast("Task", call), cast("Returned", returned))
             return
-        try:
-            results = [returned] if isinstance(returned, Result) else list(returned)
-        except Exception as error:  # noqa: BLE001 - a generator is the handler's code, and anything may be returned
-            self._fail(task, error)
+        if isinstance(call, Batch):
+            self._ended(call)
+            self._batch_ended(call, returned)
             return
-        if not results:
-            self._completed()
-            self.engine.complete(task)
-        elif self._results_topic is None or self._sender is None:
-            self._fail(task, TypeError("the handler returned results, and spec.results.topic is not set"))
-        elif (strange := _strange(results)) is not None:
-            self._fail(task, TypeError(f"the handler returned {strange}: return context.result(…) or None"))
-        else:
-            self._send(task, self._results_topic, results)
-
-    def failed(self, task: Task, error: BaseException) -> None:
-        """The handler raised: skip, dead letter, or another attempt."""
-        self._ended(task)
-        if isinstance(error, Skip):
-            self.counters.ignored += 1
-            self._completed()
-            self.engine.complete(task)
-            self.wake()
-        else:
-            self._fail(task, error)
-
-    def returned(self, task: Task) -> None:
-        """The handler was never called: no attempt is counted, and the record is the next to run."""
-        del self.running[task]
-        task.attempt -= 1
-        self._retry(task, 0.0)
-
-    def _ended(self, task: Task) -> None:
-        del self.running[task]
-        counters = self.counters
-        counters.calls += 1
-        counters.busy_s += time.perf_counter() - task.started_at
-
-    def _completed(self) -> None:
-        if self.counters.first_handled_at is None:
-            self.counters.first_handled_at = time.time()
-
-    def _fail(self, task: Task, error: BaseException) -> None:
-        self.counters.failures += 1
-        final = isinstance(error, DeadLetter) or self.policy.exhausted(task.attempt)
-        if final and self._dead_letter_topic is not None and self._sender is not None:
-            self._log_failure(task, error, "goes to the dead-letter topic")
-            letter = dead_letter(task, error, self._member, time.time())
-            self._send(task, self._dead_letter_topic, [letter], dead=True)
+        context = self.running[call]
+        if isinstance(context, DeferringContext) and context.deferral is not None:
+            self._defer(call, context.deferral, returned)
             return
-        after_s = error.after_s if isinstance(error, Retry) else None
-        if after_s is None:
-            after_s = self.policy.backoff_s(task.attempt, random.random())  # noqa: S311 - spreads load, hides nothing
-        self._log_failure(task, error, f"is tried again in {after_s:.3f} s")
-        self._retry(task, after_s)
+        self._ended(call)
+        self._outcomes.done(call, cast("Returned", returned))
 
-    def _send(self, task: Task, topic: str, results: Sequence[Result], *, dead: bool = False) -> None:
-        assert self._sender is not None
-        self.engine.await_acknowledgement()
-        self._sender.send(topic, results, partial(self._delivered, task, dead))
+    def failed(self, call: Call, error: BaseException) -> None:
+        """The handler raised."""
+        context = self.running[call]
+        if isinstance(context, DeferringContext) and context.deferral is not None:
+            context.deferral.end()
+        self._ended(call)
+        for task in call.tasks if isinstance(call, Batch) else (call,):
+            self._outcomes.failed(task, error)
 
-    def _delivered(self, task: Task, dead: bool, error: str | None) -> None:  # noqa: FBT001 - bound by partial
-        if error is None:
-            self.counters.dead_lettered += dead
-            self._completed()
-            self.engine.acknowledge(task)
-        else:
-            # The handler did its part, so this is no attempt of its own.
+    def returned(self, call: Call) -> None:
+        """The handler was never called: no attempt is counted, and the records are the next to run."""
+        del self.running[call]
+        for task in call.tasks if isinstance(call, Batch) else (call,):
             task.attempt -= 1
-            after_s = self.policy.backoff_s(1, random.random())  # noqa: S311 - as above
-            self._log_failure(task, RuntimeError(f"what it produced was not acknowledged: {error}"), "is handled again")
-            self._retry(task, after_s, produced=True)
+            self._outcomes.again(task, 0.0)
+
+    def _ended(self, call: Call) -> None:
+        del self.running[call]
+        counters = self._outcomes.counters
+        counters.calls += 1
+        counters.busy_s += self._now() - call.started_at
+
+    def _batch_ended(self, batch: Batch, returned: object) -> None:
+        tasks = batch.tasks
+        if returned is None:
+            for task in tasks:
+                self._outcomes.done(task, None)
+            return
+        outcomes = cast("Sequence[object]", returned) if isinstance(returned, Sequence) else ()
+        if len(outcomes) != len(tasks):
+            error = TypeError(
+                f"a handler of batches returns None or a list of {len(tasks)} outcomes, one for each record"
+            )
+            for task in tasks:
+                self._outcomes.failed(task, error)
+            return
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                self._outcomes.failed(task, outcome)
+            else:
+                self._outcomes.done(task, cast("Returned", outcome))
+
+    # Deferral
+
+    def _defer(self, task: Task, deferral: Deferral, returned: object) -> None:
+        if returned is not None and deferral.end():
+            self._ended(task)
+            self._outcomes.failed(task, TypeError("a handler that defers returns None: give results to the completion"))
+        elif deferral.outcome is not None:
+            self._settle(task, deferral)
+        else:
+            self._deferred[deferral] = task
+            assert self._deferral_timeout_s is not None
+            deferral.timer = asyncio.get_running_loop().call_later(self._deferral_timeout_s, self._reap, deferral)
+
+    def _completion_came(self, deferral: Deferral) -> None:
+        # A completion may come before its handler has returned; then `_defer` finds its outcome.
+        if (task := self._deferred.pop(deferral, None)) is not None:
+            if deferral.timer is not None:
+                deferral.timer.cancel()
+            self._settle(task, deferral)
+            self.wake()
+
+    def _settle(self, task: Task, deferral: Deferral) -> None:
+        assert deferral.outcome is not None
+        returned, error = deferral.outcome
+        self._ended(task)
+        if error is None:
+            self._outcomes.done(task, returned)
+        else:
+            self._outcomes.failed(task, error)
+
+    def _reap(self, deferral: Deferral) -> None:
+        if deferral.end() and (task := self._deferred.pop(deferral, None)) is not None:
+            self._outcomes.counters.reaped += 1
+            self._ended(task)
+            error = TimeoutError(f"its deferred completion did not come within {self._deferral_timeout_s:g} s")
+            self._outcomes.failed(task, error)
+
+    def _came_late(self) -> None:
+        self._outcomes.counters.late_completions += 1
+
+    # Timers
+
+    def _changed(self) -> None:
         self.wake()
 
-    def _retry(self, task: Task, after_s: float, *, produced: bool = False) -> None:
-        loop = asyncio.get_running_loop()
-        self.engine.retry(task, loop.time() + after_s, produced=produced)
-        self._schedule_retries()
-        self.wake()
-
-    def _schedule_retries(self) -> None:
+    def _schedule(self) -> None:
         due = self.engine.next_retry_at
+        if due is not None:
+            due = max(due, self._not_before)
         if self._retry_timer is not None:
             if due is not None and self._retry_timer_due <= due:
                 return
@@ -209,31 +237,8 @@ class Dispatcher:
 
     def _wake_retries(self) -> None:
         self._retry_timer = None
-        self.engine.wake_retries(asyncio.get_running_loop().time())
-        self._schedule_retries()
+        now = self._now()
+        self.engine.wake_retries(now)
+        # What was due and is not taken, because the worker is full, must not keep the loop busy.
+        self._not_before = now + _TIMER_PAUSE_S
         self.wake()
-
-    def _log_failure(self, task: Task, error: BaseException, what_next: str) -> None:
-        now = time.monotonic()
-        if now - self._logged_at >= 1:
-            if self._logged > _LOGGED_FAILURES_PER_S:
-                _log.warning("%d more failures were not logged", self._logged - _LOGGED_FAILURES_PER_S)
-            self._logged_at, self._logged = now, 0
-        self._logged += 1
-        if self._logged <= _LOGGED_FAILURES_PER_S:
-            record = task.record
-            _log.warning(
-                "%s[%d]@%d attempt %d: %s: %s; the record %s",
-                record.topic,
-                record.partition,
-                record.offset,
-                task.attempt,
-                type(error).__name__,
-                error,
-                what_next,
-            )
-
-
-def _strange(results: Sequence[object]) -> str | None:
-    """Return the type of the first that is no Result; users' handlers are not all type-checked."""
-    return next((type(result).__name__ for result in results if not isinstance(result, Result)), None)

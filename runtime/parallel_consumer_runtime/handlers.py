@@ -2,7 +2,10 @@
 
 A handler is `package.module:function`, called as `handler(record, context)`; `async def` with the Async worker, a
 plain function with Thread. It returns None (done), one `Result` or an iterable of them (done once every one of them
-was acknowledged by the broker), or raises:
+was acknowledged by the broker), or raises (see Outcome). With `spec.processing.batch` it is called as
+`handler(records, context)` and returns None (all are done), or a list with one outcome for each record: None, a `Result`, an
+iterable of them, or an exception. With `spec.processing.deferral` it may call `context.defer()` and return None: the record is
+done when the completion is called. An outcome is one of:
 
     Outcome
     ├── Retry         call me again with this record, its key waits
@@ -41,6 +44,27 @@ class Result(NamedTuple):
     """None lets the key's hash decide (murmur2, as the Java client)."""
 
 
+class Completion:
+    """Ends a deferred record, once, from any thread; what comes second changes nothing.
+
+    Args:
+        settle: called with what was returned or raised; returns whether it was the first.
+    """
+
+    __slots__ = ("_settle",)
+
+    def __init__(self, settle: "Callable[[Returned, BaseException | None], bool]") -> None:
+        self._settle = settle
+
+    def complete(self, returned: "Returned" = None) -> bool:
+        """The record is done, once these results are acknowledged. Return False when it was ended before, or timed out."""
+        return self._settle(returned, None)
+
+    def fail(self, error: BaseException) -> bool:
+        """The attempt failed, as if the handler had raised this. Return False as `complete` does."""
+        return self._settle(None, error)
+
+
 class Context:
     """What a handler may know of its call. Immutable; safe to hand to other threads."""
 
@@ -51,6 +75,18 @@ class Context:
         """The pod's name, which is the static member's id."""
         self.attempt = attempt
         """1 for the first call with this record by this process."""
+
+    def defer(self) -> Completion:
+        """Let the record be completed later.
+
+        Returns:
+            The completion to call, from any thread, before `spec.processing.deferral.timeout` is over.
+
+        Raises:
+            RuntimeError: when deferral is not set, or was asked for twice.
+        """
+        msg = "context.defer() needs spec.processing.deferral, which is not set"
+        raise RuntimeError(msg)
 
     def result(
         self,
@@ -92,4 +128,7 @@ class DeadLetter(Outcome):
 Returned = Result | Iterable[Result] | None
 AsyncHandler = Callable[[Record, Context], Awaitable[Returned]]
 SyncHandler = Callable[[Record, Context], Returned]
-Handler = AsyncHandler | SyncHandler
+BatchReturned = Sequence[Returned | BaseException] | None
+AsyncBatchHandler = Callable[[Sequence[Record], Context], Awaitable[BatchReturned]]
+SyncBatchHandler = Callable[[Sequence[Record], Context], BatchReturned]
+Handler = AsyncHandler | SyncHandler | AsyncBatchHandler | SyncBatchHandler

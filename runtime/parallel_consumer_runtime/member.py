@@ -8,17 +8,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from copy import copy
 
-from parallel_consumer_runtime.core import (
-    AdaptiveLimiter,
-    Bounds,
-    Engine,
-    PartitionCommit,
-    PartitionKey,
-    RetryPolicy,
-    Sample,
-)
-from parallel_consumer_runtime.dispatch import Dispatcher
+from parallel_consumer_runtime.core import AdaptiveLimiter, PartitionCommit, PartitionKey, Sample
 from parallel_consumer_runtime.errors import RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler
 from parallel_consumer_runtime.kafka.config import consumer_config, producer_config
@@ -27,9 +19,10 @@ from parallel_consumer_runtime.kafka.owner import ConsumerOwner
 from parallel_consumer_runtime.kafka.positions import Start
 from parallel_consumer_runtime.kafka.producer import ResultProducer
 from parallel_consumer_runtime.observe import Board, Snapshot
+from parallel_consumer_runtime.observe.slow import SlowWatch
 from parallel_consumer_runtime.observe.snapshot import head_of_line, partition_statuses
-from parallel_consumer_runtime.settings import LiveSettings, MemberState, MemberStatus, StaticSettings
-from parallel_consumer_runtime.workers import make_worker
+from parallel_consumer_runtime.processing import Processing
+from parallel_consumer_runtime.settings import CommitMode, LiveSettings, MemberState, MemberStatus, StaticSettings
 
 FLOW_INTERVAL_S = 0.02
 DRAIN_INTERVAL_S = 0.005
@@ -60,22 +53,24 @@ class Member:
         self._settings = settings
         self._live = live
         self._board = board
-        self._engine = Engine(settings.ordering, _bounds(live), live.concurrency.bounds[0])
         self._limiter = AdaptiveLimiter(*live.concurrency.bounds)
         self._producer: ResultProducer | None = None
-        if settings.results_topic or settings.dead_letter_topic:
+        if settings.results_topic or settings.dead_letter or settings.retry_topic:
             self._producer = ResultProducer(producer_config(settings, name), loop, self.on_failure)
-        self._dispatcher = Dispatcher(
-            self._engine, self._producer, name, settings.results_topic, settings.dead_letter_topic, _policy(live)
-        )
-        self._worker = make_worker(settings.worker, handler, self._dispatcher)
-        self._dispatcher.worker = self._worker
+        self._processing = Processing(name, settings, live, handler, self._producer, self.on_failure)
+        self._engine, self._dispatcher = self._processing.engine, self._processing.dispatcher
+        self._worker = self._processing.worker
+        self._slow = SlowWatch(self._dispatcher.counters)
         topics = settings.kafka.topics or [settings.kafka.topic_pattern or ""]
+        if settings.retry_topic is not None:
+            topics = [*topics, settings.retry_topic.topic]
         self._owner = ConsumerOwner(consumer_config(settings, name), topics, loop, self, settings.drain_timeout)
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._ends: dict[PartitionKey, int] = {}
         self._committing = False
+        self._committed_at = 0
+        """How many records were complete when the last commit was planned."""
         self._commits = self._commit_failures = self._metadata_errors = self._rebalances = 0
         self._joined = False
         self._reachable = True
@@ -117,8 +112,7 @@ class Member:
     def apply(self, live: LiveSettings) -> None:
         """Take a new live half; records in flight are not touched."""
         self._live = live
-        self._engine.bounds = _bounds(live)
-        self._dispatcher.policy = _policy(live)
+        self._processing.apply(live)
         self._limiter.bound(*live.concurrency.bounds)
         self._engine.limit = self._limiter.limit
         self._apply_state()
@@ -141,8 +135,13 @@ class Member:
 
     def on_batch(self, batch: Batch) -> None:
         """Records were polled."""
-        for key, records in batch.items():
-            self._engine.offer(key, records)
+        now = time.monotonic()
+        try:
+            for key, records in batch.items():
+                self._engine.offer(key, records, now)
+        except RuntimeFailure as failure:  # the user's own function of sub-partitions
+            self.on_failure(failure)
+            return
         self._flow()
         self._dispatcher.wake()
 
@@ -227,12 +226,14 @@ class Member:
         while True:
             await asyncio.sleep(FLOW_INTERVAL_S)
             self._flow()
+            enough = self._live.commit_records
+            if enough and self._engine.completed - self._committed_at >= enough:
+                self._commit_if_due()
 
     async def _tick_commits(self) -> None:
         while True:
             await asyncio.sleep(self._live.commit_interval)
-            if not self._committing and self.state in {MemberState.RUNNING, MemberState.PAUSED, MemberState.DRAINING}:
-                self._commit()
+            self._commit_if_due()
 
     async def _tick_snapshots(self) -> None:
         while True:
@@ -264,10 +265,13 @@ class Member:
             self._owner.resume(flow.resume)
         self._owner.want(flow.wanted)
 
-    def _commit(self) -> None:
+    def _commit_if_due(self) -> None:
+        if self._committing or self.state not in {MemberState.RUNNING, MemberState.PAUSED, MemberState.DRAINING}:
+            return
+        self._committed_at = self._engine.completed
         if commits := self._engine.commits():
             self._committing = True
-            self._owner.commit(commits)
+            self._owner.commit(commits, wait=self._settings.commit_mode == CommitMode.SYNC)
 
     def _snapshot(self) -> None:
         engine, counters, now = self._engine, self._dispatcher.counters, time.monotonic()
@@ -275,6 +279,7 @@ class Member:
         partitions = partition_statuses(engine, self._ends)
         lags = [partition.lag for partition in partitions]
         oldest = next(iter(self._dispatcher.running), None)
+        self._slow.look(self._dispatcher.running, self._live.slow_after, now)
         status = MemberStatus(
             member=self.name,
             state=self.state,
@@ -293,7 +298,7 @@ class Member:
             lag=sum(lag for lag in lags if lag is not None) if self._joined and None not in lags else None,
             kafka_reachable=self._reachable,
             partitions=partitions,
-            head_of_line=head_of_line(oldest, time.perf_counter()),
+            head_of_line=head_of_line(oldest, now),
             at=time.time(),
             started_at=self._started_at,
             first_handled_at=counters.first_handled_at,
@@ -303,8 +308,7 @@ class Member:
             Snapshot(
                 status=status,
                 engine=statistics,
-                calls=counters.calls,
-                busy_s=counters.busy_s,
+                counters=copy(counters),
                 commits=self._commits,
                 commit_failures=self._commit_failures,
                 polled_at=self._owner.polled_at,
@@ -312,11 +316,3 @@ class Member:
                 joined=self._joined,
             )
         )
-
-
-def _bounds(live: LiveSettings) -> Bounds:
-    return Bounds(live.buffer.records_per_partition, live.buffer.records, live.buffer.bytes)
-
-
-def _policy(live: LiveSettings) -> RetryPolicy:
-    return RetryPolicy(live.retry.max_attempts, live.retry.initial_backoff, live.retry.max_backoff)

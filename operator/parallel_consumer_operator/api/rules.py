@@ -54,6 +54,44 @@ RULES: dict[str, list[Schema]] = {
             "retry.maxAttempts needs deadLetter.topic: a record that used up its attempts must go somewhere",
             ".deadLetter",
         ),
+        _rule(
+            "!has(self.subPartitions) || self.ordering == 'Key'", "subPartitions needs ordering Key", ".subPartitions"
+        ),
+        _rule(
+            "!has(self.batch) || self.batch.size <= (has(self.concurrency) ? "
+            "(has(self.concurrency.fixed) ? self.concurrency.fixed : self.concurrency.max) : 16)",
+            "batch.size must not be greater than the concurrency: each record of a batch counts",
+            ".batch",
+        ),
+        _rule(
+            "!has(self.batch) || !self.batch.sameKey || self.ordering != 'Unordered'",
+            "batch.sameKey needs ordering Key or Partition",
+            ".batch",
+        ),
+        _rule(
+            "!has(self.batch) || !has(self.deferral)",
+            "deferral is not for batches: a batch's outcomes are what the handler returns",
+            ".deferral",
+        ),
+    ],
+    "spec.processing.batch": [
+        _rule("self.minimum <= self.size", "minimum must not be greater than size", ".minimum"),
+    ],
+    "spec.processing.batch.linger": _between("0s", "60s", "must lie between 0s and 60s"),
+    "spec.processing.deferral.timeout": _between("10ms", "24h", "must lie between 10ms and 24h"),
+    "spec.processing.slowAfter": _between("10ms", "24h", "must lie between 10ms and 24h"),
+    "spec.processing.subPartitions": [
+        _rule("has(self.function) == (self.by == 'Function')", "function is for by: Function, and is needed there"),
+    ],
+    "spec.processing.deadLetter.stop": [
+        _rule("has(self.maxConsecutive) || has(self.maxRatio)", "set maxConsecutive, maxRatio, or both"),
+    ],
+    "spec.processing.retryTopic": [
+        _rule(
+            "duration(self.initialBackoff) <= duration(self.maxBackoff)",
+            "initialBackoff must not be longer than maxBackoff",
+            ".initialBackoff",
+        ),
     ],
     "spec.processing.commitInterval": _between("10ms", "60s", "must lie between 10ms and 60s"),
     "spec.processing.drainTimeout": _between("0s", "1h", "must lie between 0s and 1h"),

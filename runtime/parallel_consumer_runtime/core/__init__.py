@@ -3,7 +3,7 @@
 Every call comes from one thread (the worker's event loop); times are seconds of any monotonic clock, passed in.
 """
 
-from parallel_consumer_runtime.core.batches import BatchShape
+from parallel_consumer_runtime.core.batches import Batch, BatchShape
 from parallel_consumer_runtime.core.engine import Bounds, Engine, EngineStatistics, Flow
 from parallel_consumer_runtime.core.gates import Gates
 from parallel_consumer_runtime.core.ledger import Ledger
@@ -12,16 +12,20 @@ from parallel_consumer_runtime.core.partition import Partition, PartitionCommit,
 from parallel_consumer_runtime.core.rates import Rates
 from parallel_consumer_runtime.core.retries import RetryPolicy
 from parallel_consumer_runtime.core.shards import SHARDING, Task
+from parallel_consumer_runtime.core.stopping import GivenUp
+from parallel_consumer_runtime.core.subpartitions import ShardOf, hashed, round_robin
 
 __all__ = [
     "SHARDING",
     "AdaptiveLimiter",
+    "Batch",
     "BatchShape",
     "Bounds",
     "Engine",
     "EngineStatistics",
     "Flow",
     "Gates",
+    "GivenUp",
     "Ledger",
     "Partition",
     "PartitionCommit",
@@ -29,5 +33,8 @@ __all__ = [
     "Rates",
     "RetryPolicy",
     "Sample",
+    "ShardOf",
     "Task",
+    "hashed",
+    "round_robin",
 ]

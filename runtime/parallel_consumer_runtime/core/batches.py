@@ -1,6 +1,10 @@
 """What a batch is to look like, and whether it is time for one. Pure."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from parallel_consumer_runtime.core.shards import Task
+from parallel_consumer_runtime.handlers import Record
 
 
 class BatchShape(NamedTuple):
@@ -13,6 +17,28 @@ class BatchShape(NamedTuple):
     linger_s: float = 0.0
     same_key: bool = False
     """All of one shard: of one key, or of one partition, by the ordering."""
+
+
+class Batch:
+    """The tasks of one call. Each is settled by itself."""
+
+    __slots__ = ("argument", "tasks")
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.tasks = tasks
+        """At least one."""
+        self.argument: list[Record] = [task.record for task in tasks]
+        """What the handler is called with."""
+
+    @property
+    def attempt(self) -> int:
+        """The highest of its tasks' attempts."""
+        return max(task.attempt for task in self.tasks)
+
+    @property
+    def started_at(self) -> float:
+        """When the call began, monotonic seconds."""
+        return self.tasks[0].started_at
 
 
 class Linger:

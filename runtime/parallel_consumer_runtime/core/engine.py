@@ -27,6 +27,7 @@ from parallel_consumer_runtime.core.shards import (
     take_behind,
     waiting_behind,
 )
+from parallel_consumer_runtime.core.subpartitions import ShardOf
 from parallel_consumer_runtime.core.turnstile import Turnstile, Verdict
 from parallel_consumer_runtime.handlers import Record
 
@@ -78,6 +79,7 @@ class Engine:
         ordering: Partition, Key or Unordered.
         bounds: how much may wait or run.
         limit: tasks that may be with the handler at once.
+        shard_of: what a record's shard is under Key ordering; None for its key.
         map_gaps_max: gaps of a partition's map above which it may be nearly full.
         map_span_max: offsets of a map above which it may be nearly full.
     """
@@ -88,12 +90,14 @@ class Engine:
         bounds: Bounds,
         limit: int,
         *,
+        shard_of: ShardOf | None = None,
         map_gaps_max: int = MAP_GAPS_MAX,
         map_span_max: int = MAP_SPAN_MAX,
     ) -> None:
         self.ordering = ordering
         self.bounds = bounds
         self.limit = limit
+        self._shard_of = shard_of if ordering == "Key" else None
         self._map_gaps_max = map_gaps_max
         self._map_span_max = map_span_max
         self.halted = False
@@ -177,7 +181,8 @@ class Engine:
         deliver = partition.ledger.deliver
         shards = partition.shards
         ready = self._ready
-        keyed, single = self.ordering == "Key", self.ordering == "Partition"
+        shard_of = self._shard_of
+        keyed, single = self.ordering == "Key" and shard_of is None, self.ordering == "Partition"
         size_bytes = accepted = 0
         for record in records:
             if not deliver(record.offset):
@@ -185,7 +190,8 @@ class Engine:
                 continue
             accepted += 1
             size_bytes += len(record.key or b"") + len(record.value or b"")
-            task = Task(record, partition, record.key if keyed else key if single else None, now)
+            shard = record.key if keyed else key if single else None if shard_of is None else shard_of(record)
+            task = Task(record, partition, shard, now)
             if admit(task, shards):
                 ready.append(task)
         partition.buffered += accepted

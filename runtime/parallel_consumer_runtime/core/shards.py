@@ -40,6 +40,11 @@ class Task:
         self.group: Group | None = None
         """The tasks of its shard that run in the same call."""
 
+    @property
+    def argument(self) -> Record:
+        """What the handler is called with."""
+        return self.record
+
 
 class Group:
     """Tasks of one shard that run in one call: the shard is given on when all of them have ended.

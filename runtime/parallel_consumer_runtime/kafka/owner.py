@@ -136,9 +136,15 @@ class ConsumerOwner:
         keys = list(keys)
         self._commands.put(lambda consumer: self._resume(consumer, keys))
 
-    def commit(self, commits: list[PartitionCommit]) -> None:
-        """Commit asynchronously; `on_committed` follows. One at a time: the caller waits for it."""
-        self._commands.put(lambda consumer: self._commit_async(consumer, commits))
+    def commit(self, commits: list[PartitionCommit], *, wait: bool = False) -> None:
+        """Commit; `on_committed` follows. One at a time: the caller waits for it.
+
+        Args:
+            commits: what to commit.
+            wait: fetch nothing until it is acknowledged.
+        """
+        command = self._commit_sync_live if wait else self._commit_async
+        self._commands.put(lambda consumer: command(consumer, commits))
 
     async def stop(self, last_commits: list[PartitionCommit]) -> None:
         """Commit for the last time, synchronously, and close. A static member keeps its place in the group."""
@@ -306,6 +312,13 @@ class ConsumerOwner:
             )
         self._post(self._listener.on_committed, commits, error.str())
         self._raise_if_final(error)
+
+    def _commit_sync_live(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
+        current = [commit for commit in commits if commit.source.live]
+        if current:
+            self._commit_sync(consumer, current)
+        else:
+            self._post(self._listener.on_committed, commits, "revoked meanwhile")
 
     def _commit_sync(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
         if not commits:

@@ -43,5 +43,7 @@ def _topics(settings: StaticSettings) -> Iterable[tuple[str, str]]:
         yield f"spec.kafka.topics[{index}]", topic
     if settings.results_topic is not None:
         yield "spec.results.topic", settings.results_topic
-    if settings.dead_letter_topic is not None:
-        yield "spec.processing.deadLetter.topic", settings.dead_letter_topic
+    if settings.dead_letter is not None:
+        yield "spec.processing.deadLetter.topic", settings.dead_letter.topic
+    if settings.retry_topic is not None:
+        yield "spec.processing.retryTopic.topic", settings.retry_topic.topic

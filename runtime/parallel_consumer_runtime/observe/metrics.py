@@ -51,6 +51,9 @@ def _gauges(snapshot: Snapshot) -> Iterable[Metric]:
         ("in_flight", "Records with the handler", engine.in_flight),
         ("producing", "Records whose results are not acknowledged yet", engine.producing),
         ("retrying", "Records that wait for another attempt", engine.retrying),
+        ("gated", "Records whose turn it was, and that wait for their time or their rate", engine.gated),
+        ("ready", "Records that could start if the concurrency were higher", engine.ready),
+        ("starved", "1 while handlers are free and no record is there to start", int(_starved(snapshot))),
         ("buffered", "Records waiting or running", engine.buffered),
         ("buffered_bytes", "Bytes of keys and values waiting or running", engine.buffered_bytes),
         ("paused_partitions", "Partitions not fetched from, because a bound is reached", engine.paused_partitions),
@@ -61,11 +64,19 @@ def _gauges(snapshot: Snapshot) -> Iterable[Metric]:
 
 
 def _counters(snapshot: Snapshot) -> Iterable[Metric]:
-    status = snapshot.status
+    status, engine, counters = snapshot.status, snapshot.engine, snapshot.counters
     for name, text, value in (
         ("handled", "Records completed", status.handled),
-        ("calls", "Handler calls that ended", snapshot.calls),
-        ("busy_seconds", "Time spent in handlers, summed over all calls", snapshot.busy_s),
+        ("started", "Records whose call began", counters.started),
+        ("calls", "Handler calls that ended", counters.calls),
+        ("busy_seconds", "Time spent in handlers, summed over all calls", counters.busy_s),
+        ("queued_seconds", "Time between poll and start, summed over all started records", counters.queued_s),
+        ("slow", "Calls that ran longer than slowAfter", counters.slow),
+        ("ignored", "Records complete without a call, because their key is ignored", engine.ignored),
+        ("handler_skipped", "Records that their handler skipped", counters.skipped),
+        ("retried", "Records acknowledged by the retry topic", counters.retried),
+        ("reaped", "Deferred records whose completion did not come in time", counters.reaped),
+        ("late_completions", "Completions that came for records that had ended", counters.late_completions),
         ("failures", "Handler calls that raised", status.failures),
         ("dead_lettered", "Records acknowledged by the dead-letter topic", status.dead_lettered),
         ("results", "Records acknowledged by the results topic", status.results),
@@ -76,6 +87,11 @@ def _counters(snapshot: Snapshot) -> Iterable[Metric]:
         ("commit_failures", "Commits refused or unanswered", snapshot.commit_failures),
     ):
         yield CounterMetricFamily(_PREFIX + name, text, value=value)
+
+
+def _starved(snapshot: Snapshot) -> bool:
+    engine = snapshot.engine
+    return snapshot.joined and engine.ready == 0 and engine.in_flight < snapshot.status.concurrency
 
 
 def _partitions(snapshot: Snapshot) -> Iterable[Metric]:

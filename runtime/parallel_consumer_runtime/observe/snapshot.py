@@ -4,8 +4,10 @@ import hashlib
 import threading
 from typing import NamedTuple
 
-from parallel_consumer_runtime.core import Engine, EngineStatistics, PartitionKey, Task
+from parallel_consumer_runtime.core import Batch, Engine, EngineStatistics, PartitionKey, Task
+from parallel_consumer_runtime.outcomes import Counters
 from parallel_consumer_runtime.settings import HeadOfLine, MemberStatus, PartitionStatus
+from parallel_consumer_runtime.workers.contract import Call
 
 
 class Snapshot(NamedTuple):
@@ -13,9 +15,8 @@ class Snapshot(NamedTuple):
 
     status: MemberStatus
     engine: EngineStatistics
-    calls: int
-    busy_s: float
-    """Time spent in handlers since the start, summed over all calls, seconds."""
+    counters: Counters
+    """A copy."""
     commits: int
     commit_failures: int
     polled_at: float
@@ -67,17 +68,27 @@ def partition_statuses(engine: Engine, ends: dict[PartitionKey, int]) -> list[Pa
     return statuses
 
 
-def head_of_line(task: Task | None, now: float) -> HeadOfLine | None:
-    """Return what is known of the oldest task in flight; the key only as a hash."""
-    if task is None:
+def first_task(call: Call) -> Task:
+    """Return a call's task, or the first of its batch."""
+    return call.tasks[0] if isinstance(call, Batch) else call
+
+
+def hash_of(key: bytes | None) -> str | None:
+    """Return eight hexadecimal digits that stand for a key, which may be nobody else's business."""
+    return None if key is None else hashlib.blake2s(key, digest_size=4).hexdigest()
+
+
+def head_of_line(call: Call | None, now: float) -> HeadOfLine | None:
+    """Return what is known of the oldest call in flight; the key only as a hash."""
+    if call is None:
         return None
+    task = first_task(call)
     record = task.record
-    key_hash = None if record.key is None else hashlib.blake2s(record.key, digest_size=4).hexdigest()
     return HeadOfLine(
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
         age_s=round(now - task.started_at, 3),
-        key_hash=key_hash,
+        key_hash=hash_of(record.key),
         attempt=task.attempt,
     )

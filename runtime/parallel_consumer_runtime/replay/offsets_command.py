@@ -82,7 +82,7 @@ class _Group:
         self.manifest = load_manifest(path, bootstrap)
         # What is written is of no interest here: those topics need not exist.
         self.settings: StaticSettings = render_static(self.manifest.name, self.manifest.spec).model_copy(
-            update={"results_topic": None, "dead_letter_topic": None}
+            update={"results_topic": None, "dead_letter": None, "retry_topic": None}
         )
         check(self.settings, self.manifest.name)
         self.logs = Logs(self.settings)

@@ -7,16 +7,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from parallel_consumer_runtime.core import Bounds, Engine, Ledger, PartitionKey, RetryPolicy
-from parallel_consumer_runtime.dispatch import Dispatcher, Sender
-from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
+from parallel_consumer_runtime.core import Ledger, PartitionKey
+from parallel_consumer_runtime.errors import RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler, Result
 from parallel_consumer_runtime.kafka.config import producer_config
 from parallel_consumer_runtime.kafka.logs import LogBounds
 from parallel_consumer_runtime.kafka.producer import Delivery, ResultProducer
 from parallel_consumer_runtime.kafka.ranges import RangeReader
+from parallel_consumer_runtime.outcomes import Sender
+from parallel_consumer_runtime.processing import Processing
 from parallel_consumer_runtime.settings import LiveSettings, StaticSettings
-from parallel_consumer_runtime.workers import make_worker
 
 BATCH_RECORDS_MAX = 1000
 IDLE_S = 0.005
@@ -79,15 +79,9 @@ class Replay:
         results: bool,
     ) -> None:
         self.name = f"{settings.name}-replay"
-        self._settings = settings
+        # The retry topic is consumed by the group, which a replay is not to feed: its records are tried again in place.
+        self._settings = settings = settings.model_copy(update={"retry_topic": None})
         self._ranges = ranges
-        buffer, retry = live.buffer, live.retry
-        self._engine = Engine(
-            settings.ordering,
-            Bounds(buffer.records_per_partition, buffer.records, buffer.bytes),
-            live.concurrency.bounds[0],
-            map_gaps_max=sys.maxsize,  # nothing is committed, so no map can grow too long
-        )
         self._producer: ResultProducer | None = None
         if (settings.results_topic and results) or settings.dead_letter_topic:
             loop = asyncio.get_running_loop()
@@ -95,16 +89,9 @@ class Replay:
         sender: Sender | None = self._producer
         if settings.results_topic and not results:
             sender = _Dropped(self._producer, settings.results_topic)
-        self._dispatcher = Dispatcher(
-            self._engine,
-            sender,
-            self.name,
-            settings.results_topic,
-            settings.dead_letter_topic,
-            RetryPolicy(retry.max_attempts, retry.initial_backoff, retry.max_backoff),
-        )
-        self._worker = make_worker(settings.worker, handler, self._dispatcher)
-        self._dispatcher.worker = self._worker
+        # Nothing is committed, so no map can grow too long.
+        processing = Processing(self.name, settings, live, handler, sender, self._on_failure, map_gaps_max=sys.maxsize)
+        self._engine, self._dispatcher, self._worker = processing.engine, processing.dispatcher, processing.worker
         self._stopping = False
         self._failure: RuntimeFailure | None = None
 
@@ -161,7 +148,7 @@ class Replay:
                 reader.resume(flow.resume)
             batch = reader.read(BATCH_RECORDS_MAX) if flow.wanted and not reader.done else {}
             for key, records in batch.items():
-                self._engine.offer(key, records)
+                self._engine.offer(key, records, time.monotonic())
             self._dispatcher.wake()
             # Reading shares the loop with the handlers: without a pause they would wait for it, and it would spin.
             await asyncio.sleep(0 if batch else IDLE_S)
@@ -176,5 +163,5 @@ class Replay:
                 return
             await asyncio.sleep(IDLE_S)
 
-    def _on_failure(self, failure: TemporaryError) -> None:
+    def _on_failure(self, failure: RuntimeFailure) -> None:
         self._failure = failure

@@ -1,16 +1,30 @@
 """One settings model: what a user writes, what a pod reads, what a pod tells. The operator imports only this."""
 
 from parallel_consumer_runtime.settings.errors import explain
-from parallel_consumer_runtime.settings.kafka import FORBIDDEN_KEYS, MANAGED_KEYS, AutoOffsetReset, KafkaSpec
+from parallel_consumer_runtime.settings.kafka import (
+    FORBIDDEN_KEYS,
+    MANAGED_KEYS,
+    Assignor,
+    AutoOffsetReset,
+    GroupProtocol,
+    KafkaSpec,
+)
 from parallel_consumer_runtime.settings.model import SettingsModel
-from parallel_consumer_runtime.settings.processing import (
-    BufferSpec,
-    ConcurrencySpec,
+from parallel_consumer_runtime.settings.outcomes import (
     DeadLetterSpec,
+    DeadLetterStopSpec,
+    DeferralSpec,
+    RetrySpec,
+    RetryTopicSpec,
+)
+from parallel_consumer_runtime.settings.pace import BatchSpec, BufferSpec, ConcurrencySpec, RateLimitSpec
+from parallel_consumer_runtime.settings.processing import (
+    CommitMode,
     Ordering,
     ProcessingSpec,
     ResultsSpec,
-    RetrySpec,
+    SubPartitioning,
+    SubPartitionsSpec,
     Worker,
 )
 from parallel_consumer_runtime.settings.quantities import Duration, Size, format_duration, parse_duration
@@ -42,11 +56,17 @@ __all__ = [
     "PORT_ENV",
     "STATIC_ENV",
     "STATUS_PORT",
+    "Assignor",
     "AutoOffsetReset",
+    "BatchSpec",
     "BufferSpec",
+    "CommitMode",
     "ConcurrencySpec",
     "DeadLetterSpec",
+    "DeadLetterStopSpec",
+    "DeferralSpec",
     "Duration",
+    "GroupProtocol",
     "HeadOfLine",
     "JsonObject",
     "KafkaSpec",
@@ -57,11 +77,15 @@ __all__ = [
     "ParallelConsumerSpec",
     "PartitionStatus",
     "ProcessingSpec",
+    "RateLimitSpec",
     "ResultsSpec",
     "RetrySpec",
+    "RetryTopicSpec",
     "SettingsModel",
     "Size",
     "StaticSettings",
+    "SubPartitioning",
+    "SubPartitionsSpec",
     "Worker",
     "explain",
     "format_duration",

@@ -1,7 +1,17 @@
 """The base of every settings model: camelCase outside, strict about unknown fields, immutable."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
+
+HandlerPath = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$", max_length=512
+    ),
+]
+"""package.module:function, importable in the pod."""
 
 
 class SettingsModel(BaseModel):

@@ -3,13 +3,13 @@
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from parallel_consumer_runtime.settings.kafka import TopicName
-from parallel_consumer_runtime.settings.model import SettingsModel
-from parallel_consumer_runtime.settings.quantities import Duration, Size
-
-CONCURRENCY_MAX = 10_000
+from parallel_consumer_runtime.settings.model import HandlerPath, SettingsModel
+from parallel_consumer_runtime.settings.outcomes import DeadLetterSpec, DeferralSpec, RetrySpec, RetryTopicSpec
+from parallel_consumer_runtime.settings.pace import BatchSpec, BufferSpec, ConcurrencySpec, RateLimitSpec
+from parallel_consumer_runtime.settings.quantities import Duration, between
 
 
 class Ordering(StrEnum):
@@ -21,82 +21,46 @@ class Ordering(StrEnum):
 
 
 class Worker(StrEnum):
-    """Where handlers run: coroutines on one event loop, or a pool of threads."""
+    """Where handlers run: coroutines on one event loop, a pool of threads, or processes."""
 
     ASYNC = "Async"
     THREAD = "Thread"
+    PROCESS = "Process"
 
 
-class ConcurrencySpec(SettingsModel):
-    """How many records one pod handles at once: fixed, or adapted between min and max. Live."""
+class SubPartitioning(StrEnum):
+    """How records of a partition are spread over sub-partitions."""
 
-    fixed: Annotated[int, Field(ge=1, le=CONCURRENCY_MAX)] | None = None
-    """Exactly so many. Exclusive with min and max."""
-    min: Annotated[int, Field(ge=1, le=CONCURRENCY_MAX)] | None = None
-    """Never fewer; where adaption starts."""
-    max: Annotated[int, Field(ge=1, le=CONCURRENCY_MAX)] | None = None
-    """Never more: protects what the handler calls."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if self.fixed is not None:
-            if self.min is not None or self.max is not None:
-                msg = "set either fixed, or min and max"
-                raise ValueError(msg)
-        elif self.min is None or self.max is None:
-            msg = "set either fixed, or both min and max"
-            raise ValueError(msg)
-        elif self.min > self.max:
-            msg = "min must not be greater than max"
-            raise ValueError(msg)
-        return self
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """The least and the most records in flight per pod."""
-        if self.fixed is not None:
-            return self.fixed, self.fixed
-        if self.min is None or self.max is None:  # the validator refuses this
-            raise AssertionError
-        return self.min, self.max
+    HASH = "Hash"
+    ROUND_ROBIN = "RoundRobin"
+    FUNCTION = "Function"
 
 
-class RetrySpec(SettingsModel):
-    """Retry in place: the record waits, its key with it, everything else goes on. Live."""
+class SubPartitionsSpec(SettingsModel):
+    """Puts other than keys in order: the records of one sub-partition run one at a time, in offset order."""
 
-    max_attempts: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """Calls of the handler before the record goes to the dead-letter topic; 0 is without end. More than 0 needs
-    deadLetter, because nothing is ever skipped silently. 0, because only the user knows which failures are final."""
-    initial_backoff: Duration = 0.2
-    """Wait before the second call; doubled for each further one."""
-    max_backoff: Duration = 30.0
-    """The longest wait between two calls."""
+    by: SubPartitioning = SubPartitioning.HASH
+    """Hash: by the key's hash, so that a key stays in its sub-partition; records without a key go round. RoundRobin: each
+    record in the next one. Function: whatever `function` returns."""
+    count: Annotated[int, Field(ge=1, le=100_000)] = 128
+    """Sub-partitions of each partition, for Hash and RoundRobin. 128, so that few keys share one at usual concurrency."""
+    function: HandlerPath | None = None
+    """As package.module:function; called with each record, quick and without waiting, it returns a string, bytes, a
+    number, or None for a record that excludes nothing."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.initial_backoff > self.max_backoff:
-            msg = "initialBackoff must not be longer than maxBackoff"
+    def _function_when_needed(self) -> Self:
+        if (self.function is not None) != (self.by == SubPartitioning.FUNCTION):
+            msg = "function is for by: Function, and is needed there"
             raise ValueError(msg)
         return self
 
 
-class DeadLetterSpec(SettingsModel):
-    """Where records go that used up their attempts."""
+class CommitMode(StrEnum):
+    """How offsets are committed."""
 
-    topic: TopicName
-    """A topic that exists. Dead letters keep key, value and headers, and gain headers that say where from and why."""
-
-
-class BufferSpec(SettingsModel):
-    """How much is read ahead of the handlers. Live."""
-
-    records_per_partition: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
-    """A partition with so many records waiting or running is paused alone, until half of them are done. Twice what one
-    fetch brings of small records, because a pause throws away what was fetched ahead."""
-    records: Annotated[int, Field(ge=1, le=10_000_000)] = 20_000
-    """The same bound over all partitions of the pod."""
-    bytes: Size = 64 * 1024**2
-    """Bound of the keys' and values' bytes that wait or run in the pod."""
+    ASYNC = "Async"
+    SYNC = "Sync"
 
 
 class ProcessingSpec(SettingsModel):
@@ -105,44 +69,80 @@ class ProcessingSpec(SettingsModel):
     ordering: Ordering = Ordering.KEY
     """Partition: one record of a partition at a time. Key: one record of a key at a time, in offset order. Unordered:
     no limit but concurrency. Key, because it is what most handlers silently assume."""
+    sub_partitions: SubPartitionsSpec | None = None
+    """Order by sub-partition instead of by key. Needs ordering Key."""
     worker: Worker = Worker.ASYNC
-    """Async runs `async def` handlers on one event loop; Thread runs plain functions in a pool."""
+    """Async runs `async def` handlers on one event loop: for handlers that wait for a network. Thread runs plain functions in a
+    pool: for libraries that block. Process runs plain functions in processes of their own: for handlers that compute, or that
+    may crash, which then costs one attempt of one record instead of the pod."""
+    processes: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Processes of the Process worker. Unset, as many as the processors that the container may use: more compute no
+    faster."""
     concurrency: ConcurrencySpec = ConcurrencySpec(fixed=16)
     """How many records one pod handles at once. Live."""
+    batch: BatchSpec | None = None
+    """Hand the handler lists of records. Unset, it gets one record at a time."""
+    rate_limit: RateLimitSpec = RateLimitSpec()
+    """Records per second that may start. Live."""
     retry: RetrySpec = RetrySpec()
     """What happens to a record whose handler raised. Live."""
     dead_letter: DeadLetterSpec | None = None
     """Where records go that used up their attempts."""
+    retry_topic: RetryTopicSpec | None = None
+    """A topic in which failing records wait, instead of holding their keys."""
+    deferral: DeferralSpec | None = None
+    """Lets handlers complete a record later. Not with batches or the Process worker."""
+    scheduled_time_header: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = None
+    """A header that holds milliseconds since 1970, as decimal text: the record does not start before that time. Its key waits
+    behind it, other keys go on; what waits counts as buffered. Live."""
+    ignored_keys: Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Field(max_length=1000)] = Field(
+        default_factory=list[str]
+    )
+    """An escape hatch in an incident: records of these keys are complete without a call, and counted. A key that is no text is
+    written as base64:… . Live."""
+    slow_after: Annotated[Duration, between("10ms", "24h")] = 30.0
+    """A record that runs longer is reported, once: log, metric, status. Live."""
     buffer: BufferSpec = BufferSpec()
     """How much is read ahead. Live."""
-    commit_interval: Duration = 0.1
+    commit_interval: Annotated[Duration, between("10ms", "60s")] = 0.1
     """Time between two commits, one in flight at most. Short, because what is done twice after a crash is what was
     done since the last commit. Live."""
-    drain_timeout: Duration = 30.0
+    commit_records: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    """Commit also when so many records were completed since the last commit; 0 is by time alone. Live."""
+    commit_mode: CommitMode = CommitMode.ASYNC
+    """Async: fetching goes on while a commit is on its way, one at most. Sync: it waits, which bounds what a crash repeats
+    more tightly and costs throughput. Async, because a short interval bounds it well enough."""
+    drain_timeout: Annotated[Duration, between("0s", "1h")] = 30.0
     """On shutdown or revocation: how long records in flight may take to end before their partition is given up."""
     paused: bool = False
     """Take no new records; keep membership. Live."""
-
-    @field_validator("commit_interval")
-    @classmethod
-    def _bound_commit_interval(cls, seconds: float) -> float:
-        if not 0.01 <= seconds <= 60.0:  # noqa: PLR2004 - stated in the message
-            msg = "must lie between 10ms and 60s"
-            raise ValueError(msg)
-        return seconds
-
-    @field_validator("drain_timeout")
-    @classmethod
-    def _bound_drain_timeout(cls, seconds: float) -> float:
-        if not 0.0 <= seconds <= 3600.0:  # noqa: PLR2004 - stated in the message
-            msg = "must lie between 0s and 1h"
-            raise ValueError(msg)
-        return seconds
 
     @model_validator(mode="after")
     def _last_attempt_goes_somewhere(self) -> Self:
         if self.retry.max_attempts and self.dead_letter is None:
             msg = "retry.maxAttempts needs deadLetter.topic: a record that used up its attempts must go somewhere"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _sub_partitions_replace_keys(self) -> Self:
+        if self.sub_partitions is not None and self.ordering != Ordering.KEY:
+            msg = "subPartitions needs ordering Key"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _batches_fit(self) -> Self:
+        if self.batch is None:
+            return self
+        if self.batch.size > self.concurrency.bounds[1]:
+            msg = "batch.size must not be greater than the concurrency: each record of a batch counts"
+            raise ValueError(msg)
+        if self.batch.same_key and self.ordering == Ordering.UNORDERED:
+            msg = "batch.sameKey needs ordering Key or Partition"
+            raise ValueError(msg)
+        if self.deferral is not None:
+            msg = "deferral is not for batches: a batch's outcomes are what the handler returns"
             raise ValueError(msg)
         return self
 

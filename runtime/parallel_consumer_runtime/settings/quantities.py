@@ -6,7 +6,7 @@ In Python a duration is a float of seconds and a size an int of bytes; in YAML a
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 SIZE_PATTERN = r"^[0-9]+(Ki|Mi|Gi)?$"
@@ -82,6 +82,20 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": 32}),
 ]
 """Seconds as a float; `5s` in YAML."""
+
+
+def between(least: str, most: str) -> AfterValidator:
+    """Return a validator for a duration between two others, which its message names."""
+    low_s, high_s = parse_duration(least), parse_duration(most)
+
+    def check(seconds: float) -> float:
+        if not low_s <= seconds <= high_s:
+            msg = f"must lie between {least} and {most}"
+            raise ValueError(msg)
+        return seconds
+
+    return AfterValidator(check)
+
 
 Size = Annotated[
     int,

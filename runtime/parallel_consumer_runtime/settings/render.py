@@ -14,10 +14,16 @@ def render_static(name: str, spec: ParallelConsumerSpec) -> StaticSettings:
         name=name,
         handler=spec.handler,
         worker=processing.worker,
+        processes=processing.processes,
         ordering=processing.ordering,
         kafka=spec.kafka,
         results_topic=spec.results.topic if spec.results else None,
-        dead_letter_topic=processing.dead_letter.topic if processing.dead_letter else None,
+        sub_partitions=processing.sub_partitions,
+        batch=processing.batch,
+        dead_letter=processing.dead_letter,
+        retry_topic=processing.retry_topic,
+        deferral=processing.deferral,
+        commit_mode=processing.commit_mode,
         drain_timeout=processing.drain_timeout,
     )
 
@@ -36,7 +42,12 @@ def render_live(spec: ParallelConsumerSpec, replicas: int) -> LiveSettings:
         concurrency=processing.concurrency,
         retry=processing.retry,
         buffer=processing.buffer,
+        rate_limit=processing.rate_limit,
+        ignored_keys=processing.ignored_keys,
+        scheduled_time_header=processing.scheduled_time_header,
+        slow_after=processing.slow_after,
         commit_interval=processing.commit_interval,
+        commit_records=processing.commit_records,
         paused=processing.paused,
     )
     content = json.dumps(live.model_dump(mode="json", by_alias=True), sort_keys=True)

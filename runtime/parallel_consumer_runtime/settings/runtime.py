@@ -1,14 +1,12 @@
 """What a pod reads: a static half, fixed for the process's life, and a live half, watched in a mounted file."""
 
+from pydantic import Field
+
 from parallel_consumer_runtime.settings.kafka import KafkaSpec
 from parallel_consumer_runtime.settings.model import SettingsModel
-from parallel_consumer_runtime.settings.processing import (
-    BufferSpec,
-    ConcurrencySpec,
-    Ordering,
-    RetrySpec,
-    Worker,
-)
+from parallel_consumer_runtime.settings.outcomes import DeadLetterSpec, DeferralSpec, RetrySpec, RetryTopicSpec
+from parallel_consumer_runtime.settings.pace import BatchSpec, BufferSpec, ConcurrencySpec, RateLimitSpec
+from parallel_consumer_runtime.settings.processing import CommitMode, Ordering, SubPartitionsSpec, Worker
 from parallel_consumer_runtime.settings.quantities import Duration
 
 STATIC_ENV = "PARALLEL_CONSUMER_STATIC"
@@ -36,16 +34,33 @@ class StaticSettings(SettingsModel):
     """package.module:function."""
     worker: Worker
     """Where handlers run."""
+    processes: int | None = None
+    """How many processes the Process worker may have; None for one for each usable processor."""
     ordering: Ordering
     """What may not run beside each other."""
     kafka: KafkaSpec
     """Brokers, group, topics."""
     results_topic: str | None = None
     """Where returned records go."""
-    dead_letter_topic: str | None = None
+    sub_partitions: SubPartitionsSpec | None = None
+    """What is put in order instead of keys."""
+    batch: BatchSpec | None = None
+    """What lists the handler is called with; None for one record at a time."""
+    dead_letter: DeadLetterSpec | None = None
     """Where records go that used up their attempts."""
+    retry_topic: RetryTopicSpec | None = None
+    """Where failing records wait instead of holding their keys."""
+    deferral: DeferralSpec | None = None
+    """Whether handlers may complete records later."""
+    commit_mode: CommitMode = CommitMode.ASYNC
+    """How offsets are committed."""
     drain_timeout: Duration = 30.0
     """How long records in flight may take to end on shutdown or revocation."""
+
+    @property
+    def dead_letter_topic(self) -> str | None:
+        """The topic of dead letters, None when there is none."""
+        return None if self.dead_letter is None else self.dead_letter.topic
 
 
 class LiveSettings(SettingsModel):
@@ -61,7 +76,17 @@ class LiveSettings(SettingsModel):
     """Attempts and backoff."""
     buffer: BufferSpec
     """How much is read ahead."""
+    rate_limit: RateLimitSpec = RateLimitSpec()
+    """Records per second that may start."""
+    ignored_keys: list[str] = Field(default_factory=list[str])
+    """Keys whose records are complete without a call."""
+    scheduled_time_header: str | None = None
+    """The header that says when a record may start."""
+    slow_after: Duration = 30.0
+    """A record that runs longer is reported."""
     commit_interval: Duration
     """Time between two commits."""
+    commit_records: int = 0
+    """Completed records after which a commit does not wait for its time; 0 for none."""
     paused: bool = False
     """Take no new records."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from parallel_consumer_runtime.settings.kafka import KafkaSpec
-from parallel_consumer_runtime.settings.model import SettingsModel
+from parallel_consumer_runtime.settings.model import HandlerPath, SettingsModel
 from parallel_consumer_runtime.settings.processing import ProcessingSpec, ResultsSpec
 from parallel_consumer_runtime.settings.quantities import ResourceQuantity
 
@@ -13,12 +13,6 @@ API_GROUP = "parallelconsumer.io"
 API_VERSION = "v1alpha1"
 KIND = "ParallelConsumer"
 
-HandlerPath = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$", max_length=512
-    ),
-]
 JsonObject = dict[str, Any]
 
 

@@ -6,8 +6,9 @@ Keeps: as many coroutines as the limit allows, made when first needed; those abo
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Any
 
-from parallel_consumer_runtime.handlers import Context, Record, Returned
+from parallel_consumer_runtime.handlers import Context
 from parallel_consumer_runtime.workers.contract import Source
 
 _STRAIGHT_MAX = 256
@@ -18,7 +19,7 @@ rebalances, acknowledgements and commits."""
 class AsyncWorker:
     """Runs `async def` handlers on the event loop that made it."""
 
-    def __init__(self, handler: Callable[[Record, Context], Awaitable[Returned]], source: Source) -> None:
+    def __init__(self, handler: Callable[[Any, Context], Awaitable[object]], source: Source) -> None:
         self._handler = handler
         self._source = source
         self._pullers: set[asyncio.Task[None]] = set()
@@ -29,12 +30,14 @@ class AsyncWorker:
     def start(self) -> None:
         """Nothing to do: coroutines are made by `wake`."""
 
-    def wake(self, tasks: int) -> None:
+    def wake(self, calls: int) -> None:
         """Wake idle coroutines, and make more up to the limit."""
-        while tasks > 0 and self._idle:
+        if self._stopping:
+            return
+        while calls > 0 and self._idle:
             self._idle.popleft().set_result(True)
-            tasks -= 1
-        for _ in range(min(tasks, self._source.limit - len(self._pullers))):
+            calls -= 1
+        for _ in range(min(calls, self._source.limit - len(self._pullers))):
             puller = asyncio.get_running_loop().create_task(self._pull())
             self._pullers.add(puller)
             puller.add_done_callback(self._pullers.discard)
@@ -49,22 +52,22 @@ class AsyncWorker:
     async def _pull(self) -> None:
         source, handler = self._source, self._handler
         while not self._stopping:
-            task = source.take()
-            if task is None:
+            call = source.take()
+            if call is None:
                 if len(self._pullers) > source.limit:
                     return
                 await self._wait()
                 continue
             try:
-                returned = await handler(task.record, source.context(task))
+                returned = await handler(call.argument, source.context(call))
             except asyncio.CancelledError as error:
                 if self._stopping:
                     raise
-                source.failed(task, error)
+                source.failed(call, error)
             except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit included
-                source.failed(task, error)
+                source.failed(call, error)
             else:
-                source.succeeded(task, returned)
+                source.succeeded(call, returned)
             self._straight += 1
             if self._straight >= _STRAIGHT_MAX:
                 if self._straight == _STRAIGHT_MAX:

@@ -1,37 +1,40 @@
-"""What a worker asks of its source of tasks, and what is asked of a worker. One conformance suite holds them all."""
+"""What a worker asks of its source of calls, and what is asked of a worker. One conformance suite holds them all."""
 
 from typing import Protocol
 
-from parallel_consumer_runtime.core import Task
-from parallel_consumer_runtime.handlers import Context, Returned
+from parallel_consumer_runtime.core import Batch, Task
+from parallel_consumer_runtime.handlers import Context
+
+Call = Task | Batch
+"""What one call of the handler is about; its `argument` is what the handler gets."""
 
 
 class Source(Protocol):
-    """Gives tasks out and takes outcomes back. Every method is called on the event loop's thread; none blocks."""
+    """Gives calls out and takes outcomes back. Every method is called on the event loop's thread; none blocks."""
 
     @property
     def limit(self) -> int:
-        """How many tasks may be with handlers at once; may change at any time."""
+        """How many calls may be with handlers at once; may change at any time."""
         ...
 
-    def take(self) -> Task | None:
-        """Return the next task, None when none may run now. A taken task must be settled exactly once."""
+    def take(self) -> Call | None:
+        """Return the next call, None when none may run now. A taken call must be settled exactly once."""
         ...
 
-    def context(self, task: Task) -> Context:
+    def context(self, call: Call) -> Context:
         """Return what the handler may know of this call."""
         ...
 
-    def succeeded(self, task: Task, returned: Returned) -> None:
+    def succeeded(self, call: Call, returned: object) -> None:
         """The handler returned."""
         ...
 
-    def failed(self, task: Task, error: BaseException) -> None:
+    def failed(self, call: Call, error: BaseException) -> None:
         """The handler raised, whatever it was."""
         ...
 
-    def returned(self, task: Task) -> None:
-        """The handler was never called: the task may be taken again at once, and no attempt is counted."""
+    def returned(self, call: Call) -> None:
+        """The handler was never called: its records may be taken again at once, and no attempt is counted."""
         ...
 
 
@@ -42,8 +45,8 @@ class Worker(Protocol):
         """Be ready to run. Called once."""
         ...
 
-    def wake(self, tasks: int) -> None:
-        """So many tasks may be taken now. Success does not imply that they were: the source decides at `take`."""
+    def wake(self, calls: int) -> None:
+        """So many calls may be taken now. Success does not imply that they were: the source decides at `take`."""
         ...
 
     async def stop(self) -> None:

@@ -5,23 +5,23 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
-from parallel_consumer_runtime.core import Task
-from parallel_consumer_runtime.handlers import Context, Record, Returned
-from parallel_consumer_runtime.workers.contract import Source
+from parallel_consumer_runtime.handlers import Context
+from parallel_consumer_runtime.workers.contract import Call, Source
 
-_Settled = tuple[Task, Returned, BaseException | None]
+_Settled = tuple[Call, object, BaseException | None]
 
 
 class ThreadWorker:
     """Runs plain functions in as many threads as the limit allows, made when first needed."""
 
-    def __init__(self, handler: Callable[[Record, Context], Returned], source: Source) -> None:
+    def __init__(self, handler: Callable[[Any, Context], object], source: Source) -> None:
         self._handler = handler
         self._source = source
         self._loop = asyncio.get_running_loop()
         # Bounded by the source: it hands out no more than its limit.
-        self._inbox: queue.SimpleQueue[tuple[Task, Context] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[tuple[Call, Context] | None] = queue.SimpleQueue()
         self._outbox: deque[_Settled] = deque()
         self._notified = False
         self._threads = 0
@@ -30,12 +30,12 @@ class ThreadWorker:
     def start(self) -> None:
         """Nothing to do: threads are made by `wake`."""
 
-    def wake(self, tasks: int) -> None:
+    def wake(self, calls: int) -> None:
         """Hand tasks to the threads."""
-        for _ in range(tasks):
-            if self._stopping or (task := self._source.take()) is None:
+        for _ in range(calls):
+            if self._stopping or (call := self._source.take()) is None:
                 return
-            self._inbox.put((task, self._source.context(task)))
+            self._inbox.put((call, self._source.context(call)))
             if self._threads < self._source.limit:
                 self._threads += 1
                 # Daemons: a handler that hangs must not keep the process from ending.
@@ -50,11 +50,11 @@ class ThreadWorker:
 
     def _run(self) -> None:
         while (item := self._inbox.get()) is not None:
-            task, context = item
+            call, context = item
             try:
-                settled: _Settled = (task, self._handler(task.record, context), None)
+                settled: _Settled = (call, self._handler(call.argument, context), None)
             except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit included
-                settled = (task, None, error)
+                settled = (call, None, error)
             self._outbox.append(settled)
             if not self._notified and not self._stopping:
                 self._notified = True
@@ -67,11 +67,11 @@ class ThreadWorker:
         # Cleared first: an outcome that arrives from here on notifies again.
         self._notified = False
         while self._outbox:
-            task, returned, error = self._outbox.popleft()
+            call, returned, error = self._outbox.popleft()
             if error is None:
-                self._source.succeeded(task, returned)
+                self._source.succeeded(call, returned)
             else:
-                self._source.failed(task, error)
+                self._source.failed(call, error)
         self._shrink()
         self.wake(self._source.limit)
 
