@@ -26,12 +26,15 @@ RUN_ELSEWHERE = {
     "kubectl get pcon flights": "tests/cluster/test_flights.py reads its columns",
     "kubectl patch pcon flights --type merge -p": "tests/cluster/test_flights.py patches so",
 }
+# Of this page every command is run, in order, against a real broker.
+RUN_BY_PAGE = {"docs/operations.md": "tests/broker/test_operations_page.py"}
 RUN_HERE = {".venv/bin/pconsumer run --help", "make help"}
 
 
 def commands() -> list[str]:
     """Return every line of every console block."""
-    blocks = (block for page in PAGES for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL))
+    pages = [page for page in PAGES if str(page.relative_to(ROOT)) not in RUN_BY_PAGE]
+    blocks = (block for page in pages for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL))
     return sorted({line.strip() for block in blocks for line in block.splitlines() if line.strip()})
 
 
@@ -46,6 +49,13 @@ def test_every_documented_command_is_run(command: str) -> None:
         program = str(Path(sys.executable).parent / Path(program).name)
     ran = subprocess.run([program, *arguments], cwd=ROOT, capture_output=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_pages_that_are_run_as_a_whole_name_their_test() -> None:
+    """The test is there, and the page says so."""
+    for page, test in RUN_BY_PAGE.items():
+        assert (ROOT / test).exists()
+        assert test in (ROOT / page).read_text()
 
 
 def test_every_verb_of_the_docs_is_in_the_makefile() -> None:

@@ -28,11 +28,19 @@ def write_manifest(folder: Path, name: str, spec: ParallelConsumerSpec) -> Path:
     return path
 
 
-def pconsumer(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def pconsumer(
+    *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a verb to its end; its outputs are no terminals."""
     variables = {**os.environ, "PYTHONPATH": str(REPOSITORY), **(env or {})}
     ran = subprocess.run(
-        [*COMMAND, *arguments], env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        [*COMMAND, *arguments],
+        env=variables,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
     assert "Traceback" not in ran.stderr, ran.stderr
     return ran
