@@ -48,6 +48,8 @@ RULES: dict[str, list[Schema]] = {
     "spec.kafka.config": _refused_keys(),
     "spec.kafka.consumerConfig": _refused_keys(),
     "spec.kafka.producerConfig": _refused_keys(),
+    "spec.producer.linger": _between("0s", "10s", "must lie between 0s and 10s"),
+    "spec.producer.deliveryTimeout": _between("1s", "1h", "must lie between 1s and 1h"),
     "spec.processing": [
         _rule(
             "!has(self.retry) || !has(self.retry.maxAttempts) || self.retry.maxAttempts == 0 || has(self.deadLetter)",

@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from parallel_consumer_runtime.settings import AutoOffsetReset, KafkaSpec, StaticSettings
+from parallel_consumer_runtime.settings import AutoOffsetReset, KafkaSpec, Partitioner, StaticSettings
 from parallel_consumer_runtime.settings.kafka import Assignor, GroupProtocol
 
 _RESET = {AutoOffsetReset.EARLIEST: "earliest", AutoOffsetReset.LATEST: "latest", AutoOffsetReset.ERROR: "error"}
@@ -28,12 +28,8 @@ _STRATEGIES = {
     Assignor.COOPERATIVE_STICKY: "cooperative-sticky",
 }
 _REMOTE_ASSIGNORS = {Assignor.RANGE: "range", Assignor.COOPERATIVE_STICKY: "uniform"}
-_PRODUCER_DEFAULTS: dict[str, Any] = {
-    "partitioner": "murmur2_random",  # the Java client's: the same key lands on the same partition
-    "linger.ms": 5,
-    "delivery.timeout.ms": 120_000,
-    "reconnect.backoff.max.ms": 2_000,
-}
+# `_random` is for records without a key, which the sticky partitioner then keeps together for a while.
+_PARTITIONERS = {Partitioner.MURMUR2: "murmur2_random", Partitioner.CRC32: "consistent_random"}
 
 
 def common_config(settings: StaticSettings, member: str) -> dict[str, Any]:
@@ -85,8 +81,16 @@ def _group_config(kafka: KafkaSpec) -> dict[str, Any]:
 
 def producer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
     """Return the properties of the member's producer: idempotent, acknowledged by all replicas."""
+    producer = settings.producer
     return {
-        **_PRODUCER_DEFAULTS,
+        "partitioner": _PARTITIONERS[producer.partitioner],
+        "linger.ms": round(producer.linger * 1000),
+        "batch.size": producer.batch_bytes,
+        "compression.type": producer.compression.lower(),
+        "queue.buffering.max.kbytes": max(1, producer.buffer_bytes // 1024),
+        "delivery.timeout.ms": round(producer.delivery_timeout * 1000),
+        "max.in.flight.requests.per.connection": producer.max_in_flight,
+        "reconnect.backoff.max.ms": 2_000,
         **common_config(settings, member),
         **settings.kafka.producer_config,
         "enable.idempotence": True,

@@ -27,6 +27,7 @@ from parallel_consumer_runtime.settings.processing import (
     SubPartitionsSpec,
     Worker,
 )
+from parallel_consumer_runtime.settings.producer import Compression, Partitioner, ProducerSpec
 from parallel_consumer_runtime.settings.quantities import Duration, Size, format_duration, parse_duration
 from parallel_consumer_runtime.settings.render import render_live, render_static
 from parallel_consumer_runtime.settings.runtime import (
@@ -61,6 +62,7 @@ __all__ = [
     "BatchSpec",
     "BufferSpec",
     "CommitMode",
+    "Compression",
     "ConcurrencySpec",
     "DeadLetterSpec",
     "DeadLetterStopSpec",
@@ -76,7 +78,9 @@ __all__ = [
     "Ordering",
     "ParallelConsumerSpec",
     "PartitionStatus",
+    "Partitioner",
     "ProcessingSpec",
+    "ProducerSpec",
     "RateLimitSpec",
     "ResultsSpec",
     "RetrySpec",

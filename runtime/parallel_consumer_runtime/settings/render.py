@@ -23,6 +23,7 @@ def render_static(name: str, spec: ParallelConsumerSpec) -> StaticSettings:
         dead_letter=processing.dead_letter,
         retry_topic=processing.retry_topic,
         deferral=processing.deferral,
+        producer=spec.producer,
         commit_mode=processing.commit_mode,
         drain_timeout=processing.drain_timeout,
     )

@@ -7,6 +7,7 @@ from parallel_consumer_runtime.settings.model import SettingsModel
 from parallel_consumer_runtime.settings.outcomes import DeadLetterSpec, DeferralSpec, RetrySpec, RetryTopicSpec
 from parallel_consumer_runtime.settings.pace import BatchSpec, BufferSpec, ConcurrencySpec, RateLimitSpec
 from parallel_consumer_runtime.settings.processing import CommitMode, Ordering, SubPartitionsSpec, Worker
+from parallel_consumer_runtime.settings.producer import ProducerSpec
 from parallel_consumer_runtime.settings.quantities import Duration
 
 STATIC_ENV = "PARALLEL_CONSUMER_STATIC"
@@ -52,6 +53,8 @@ class StaticSettings(SettingsModel):
     """Where failing records wait instead of holding their keys."""
     deferral: DeferralSpec | None = None
     """Whether handlers may complete records later."""
+    producer: ProducerSpec = ProducerSpec()
+    """How results, dead letters and retried records are produced."""
     commit_mode: CommitMode = CommitMode.ASYNC
     """How offsets are committed."""
     drain_timeout: Duration = 30.0

@@ -7,6 +7,7 @@ from pydantic import Field, StringConstraints
 from parallel_consumer_runtime.settings.kafka import KafkaSpec
 from parallel_consumer_runtime.settings.model import HandlerPath, SettingsModel
 from parallel_consumer_runtime.settings.processing import ProcessingSpec, ResultsSpec
+from parallel_consumer_runtime.settings.producer import ProducerSpec
 from parallel_consumer_runtime.settings.quantities import ResourceQuantity
 
 API_GROUP = "parallelconsumer.io"
@@ -45,6 +46,8 @@ class ParallelConsumerSpec(SettingsModel):
     """How records become handler calls."""
     results: ResultsSpec | None = None
     """Where records returned by the handler go. Needed only when it returns any."""
+    producer: ProducerSpec = ProducerSpec()
+    """How results, dead letters and retried records are produced."""
     env: Annotated[list[JsonObject], Field(max_length=256)] = Field(default_factory=list[JsonObject])
     """Environment variables for the handler, as in a container."""
     resources: ResourcesSpec | None = None
