@@ -2,97 +2,55 @@
 
 import asyncio
 import inspect
-import threading
-from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
 
 import pytest
 
-from parallel_consumer_runtime.core import Ledger, Partition, PartitionKey, Task
 from parallel_consumer_runtime.errors import PermanentError
-from parallel_consumer_runtime.handlers import Context, Handler, Record, Returned
+from parallel_consumer_runtime.handlers import Context, DeadLetter, Handler, Record, Result, Retry, Returned, Skip
 from parallel_consumer_runtime.importing import load_handler
-from parallel_consumer_runtime.workers import Worker, make_worker
+from parallel_consumer_runtime.workers import Pool, Worker, make_worker
+from tests.support.worker_source import Source, run
 
-KINDS = ("Async", "Thread")
-Body = Callable[[Record, Context], Returned]
-
-
-class Source:
-    """Tasks in a queue, outcomes in a list."""
-
-    def __init__(self, tasks: int, limit: int) -> None:
-        partition = Partition(PartitionKey("t", 0), 1, Ledger(0), {})
-        self.waiting = deque(Task(Record("t", 0, n, None, None, 0, ()), partition, None) for n in range(tasks))
-        self.limit = limit
-        self.in_flight = self.peak = 0
-        self.outcomes: dict[int, object] = {}
-        self.left = tasks
-        self.all_settled = asyncio.Event()
-        self.thread = threading.get_ident()
-
-    def take(self) -> Task | None:
-        assert threading.get_ident() == self.thread
-        if not self.waiting or self.in_flight >= self.limit:
-            return None
-        self.in_flight += 1
-        self.peak = max(self.peak, self.in_flight)
-        task = self.waiting.popleft()
-        task.attempt += 1
-        return task
-
-    def context(self, task: Task) -> Context:
-        return Context("m-0", task.attempt)
-
-    def succeeded(self, task: Task, returned: Returned) -> None:
-        self._settled(task, returned)
-
-    def failed(self, task: Task, error: BaseException) -> None:
-        self._settled(task, error)
-
-    def returned(self, task: Task) -> None:
-        assert threading.get_ident() == self.thread
-        self.in_flight -= 1
-        task.attempt -= 1
-        self.waiting.appendleft(task)
-
-    def _settled(self, task: Task, outcome: object) -> None:
-        assert threading.get_ident() == self.thread
-        assert task.record.offset not in self.outcomes, "settled twice"
-        self.outcomes[task.record.offset] = outcome
-        self.in_flight -= 1
-        self.left -= 1
-        if self.left == 0:
-            self.all_settled.set()
+KINDS = ("Async", "Thread", "Process")
+PROCESSES_MAX = 10
 
 
-def fitting(kind: str, body: Body) -> Handler:
-    """Return the body as the kind of handler that the worker runs."""
-    if kind == "Thread":
-        return body
+def no_failure(failure: Exception) -> None:
+    """Fail the test: nothing here may end a member."""
+    raise AssertionError(failure)
 
-    async def handler(record: Record, context: Context) -> Returned:
+
+NO_POOL = Pool("", None, no_failure)
+
+
+def worker_for(kind: str, name: str, source: Source, *, processes: int = 2) -> Worker:
+    """Return a worker for a handler of `tests/support/worker_handlers.py`, which every kind runs."""
+    path = f"tests.support.worker_handlers:{name}"
+    return make_worker(kind, fitting(kind, load_handler(path)), source, Pool(path, processes, no_failure))
+
+
+def fitting(kind: str, handler: Handler) -> Handler:
+    """Return the handler as the worker runs it."""
+    if kind != "Async" or inspect.iscoroutinefunction(handler):
+        return handler
+
+    plain = cast("Callable[[Record, Context], Returned]", handler)
+
+    async def coroutine(record: Record, context: Context) -> Returned:
         await asyncio.sleep(0)
-        return body(record, context)
+        return plain(record, context)
 
-    return handler
-
-
-def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a test's coroutine, with a deadline."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(20):
-            await coroutine
-
-    asyncio.run(bounded())
+    return coroutine
 
 
 async def reached(source: Source, in_flight: int) -> None:
-    """Wait until so many tasks are with handlers; the test's deadline bounds it."""
+    """Wait until so many tasks are with handlers; the scenario's deadline bounds it."""
     while source.in_flight < in_flight:  # noqa: ASYNC110 - the source is no part of the contract and signals nothing
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.002)
 
 
 async def finish(worker: Worker, source: Source) -> None:
@@ -104,81 +62,110 @@ async def finish(worker: Worker, source: Source) -> None:
     await worker.stop()
 
 
+@pytest.mark.proves(3)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_task_is_settled_exactly_once(kind: str) -> None:
+def test_every_task_is_settled_exactly_once(kind: str, tmp_path: Path) -> None:
     """A thousand tasks, each handed to the handler once and settled once, on the loop's thread."""
 
     async def scenario() -> None:
-        seen: list[int] = []
-        source = Source(1000, 16)
-        worker = make_worker(kind, fitting(kind, lambda record, _context: seen.append(record.offset)), source)
-        await finish(worker, source)
-        assert sorted(seen) == list(range(1000))
+        seen = tmp_path / "seen"
+        source = Source([os.fsencode(seen)] * 1000, 16)
+        await finish(worker_for(kind, "note", source), source)
+        assert sorted(map(int, seen.read_text().split())) == list(range(1000))
         assert source.peak <= 16
+        assert set(source.attempts.values()) == {1}
 
     run(scenario())
 
 
+@pytest.mark.proves(3)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "error", [ValueError("x"), SystemExit(3), KeyboardInterrupt(), RecursionError(), MemoryError()]
-)
-def test_whatever_a_handler_raises_is_an_outcome(kind: str, error: BaseException) -> None:
-    """The worker survives every exception and reports it with its task."""
+def test_records_and_results_arrive_as_they_were_sent(kind: str) -> None:
+    """Key, value, headers and context reach the handler; text, bytes and None reach the member."""
 
     async def scenario() -> None:
-        def body(record: Record, _context: Context) -> None:
-            if record.offset == 3:
-                raise error
-
-        source = Source(10, 2)
-        await finish(make_worker(kind, fitting(kind, body), source), source)
-        assert source.outcomes[3] is error
-        assert [source.outcomes[n] for n in (0, 9)] == [None, None]
+        source = Source([b"\x00\xff", b"", None, b"x" * 1_048_576], 2)
+        await finish(worker_for(kind, "with_results", source), source)
+        for offset, value in enumerate([b"\x00\xff", b"", None, b"x" * 1_048_576]):
+            first, second = source.results(offset)
+            assert first == Result("m-0/1", None, [], 1)
+            assert second == Result(b"key", value, [("topic", "t"), ("raw", b"\xff")], None)
 
     run(scenario())
 
 
+@pytest.mark.proves(3)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_limit_may_change_while_running(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("ValueError", "x"), ("SystemExit", "3"), ("KeyboardInterrupt", ""), ("RecursionError", ""), ("MemoryError", "")],
+)
+def test_whatever_a_handler_raises_is_an_outcome(kind: str, name: str, words: str) -> None:
+    """The worker survives every exception and reports it with its task, by its name and its words."""
+
+    async def scenario() -> None:
+        source = Source([name.encode()] * 10, 2)
+        await finish(worker_for(kind, "raise_at_three", source), source)
+        assert (type(source.outcomes[3]).__name__, str(source.outcomes[3])) == (name, words)
+        assert {source.outcomes[n] for n in range(10) if n != 3} == {None}
+
+    run(scenario())
+
+
+@pytest.mark.proves(3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_handler_raises_on_purpose_keeps_its_meaning(kind: str) -> None:
+    """Retry with its delay, Skip and DeadLetter with their reasons: of the same classes, wherever the handler ran."""
+
+    async def scenario() -> None:
+        for name, wanted in (("Retry", Retry), ("Skip", Skip), ("DeadLetter", DeadLetter)):
+            source = Source([name.encode()] * 4, 2)
+            await finish(worker_for(kind, "raise_at_three", source), source)
+            outcome = source.outcomes[3]
+            assert type(outcome) is wanted
+            assert str(outcome) == {"Retry": "later", "Skip": "not for us", "DeadLetter": "hopeless"}[name]
+            assert getattr(outcome, "after_s", 1.5) == 1.5
+
+    run(scenario())
+
+
+@pytest.mark.proves(3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_limit_may_change_while_running(kind: str, tmp_path: Path) -> None:
     """Raised, it is used; lowered, it is kept."""
 
     async def scenario() -> None:
-        gate = threading.Semaphore(0)
-        released = asyncio.Event()
-
-        def blocking(_record: Record, _context: Context) -> None:
-            gate.acquire()
-
-        async def waiting(_record: Record, _context: Context) -> None:
-            await released.wait()
-
-        source = Source(40, 4)
-        worker = make_worker(kind, blocking if kind == "Thread" else waiting, source)
+        gate = tmp_path / "gate"
+        source = Source([os.fsencode(gate)] * 40, 4)
+        name = "wait_for_file_async" if kind == "Async" else "wait_for_file"
+        worker = worker_for(kind, name, source, processes=PROCESSES_MAX)
         worker.start()
         worker.wake(4)
         await reached(source, 4)
         source.limit = 10
         worker.wake(6)
         await reached(source, 10)
+        assert source.peak == 10
         source.limit = 2
+        gate.touch()
+        while source.in_flight > 2:  # noqa: ASYNC110 - as in `reached`
+            await asyncio.sleep(0.002)
         source.peak = 0
-        gate.release(40)
-        released.set()
         await source.all_settled.wait()
-        assert source.peak <= 10
+        assert source.peak <= 2
         await worker.stop()
 
     run(scenario())
 
 
+@pytest.mark.proves(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_stopping_takes_nothing_more(kind: str) -> None:
     """After stop, waking takes no task."""
 
     async def scenario() -> None:
-        source = Source(5, 2)
-        worker = make_worker(kind, fitting(kind, lambda _record, _context: None), source)
+        source = Source([b""] * 5, 2)
+        worker = worker_for(kind, "size_of", source)
         worker.start()
         await worker.stop()
         worker.wake(2)
@@ -202,9 +189,9 @@ def test_handlers_that_never_wait_leave_the_loop_its_turns() -> None:
         async def handler(_record: Record, _context: Context) -> None:
             return None
 
-        source = Source(100_000, 8)
+        source = Source([None] * 100_000, 8)
         tick()
-        await finish(make_worker("Async", handler, source), source)
+        await finish(make_worker("Async", handler, source, NO_POOL), source)
         assert turns >= 100
 
     run(scenario())
@@ -219,9 +206,10 @@ def test_a_handler_that_does_not_fit_its_worker_is_refused() -> None:
 
     async def scenario() -> None:
         with pytest.raises(PermanentError, match=r"spec\.processing\.worker to Thread"):
-            make_worker("Async", plain, Source(0, 1))
-        with pytest.raises(PermanentError, match=r"spec\.processing\.worker to Async"):
-            make_worker("Thread", coroutine, Source(0, 1))
+            make_worker("Async", plain, Source([], 1), NO_POOL)
+        for kind in ("Thread", "Process"):
+            with pytest.raises(PermanentError, match=r"spec\.processing\.worker to Async"):
+                make_worker(kind, coroutine, Source([], 1), NO_POOL)
 
     run(scenario())
 
