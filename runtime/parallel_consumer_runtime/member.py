@@ -21,6 +21,7 @@ from parallel_consumer_runtime.kafka.producer import ResultProducer
 from parallel_consumer_runtime.observe import Board, Snapshot
 from parallel_consumer_runtime.observe.slow import SlowWatch
 from parallel_consumer_runtime.observe.snapshot import head_of_line, partition_statuses
+from parallel_consumer_runtime.pipeline import ScopedHandler
 from parallel_consumer_runtime.processing import Processing
 from parallel_consumer_runtime.settings import CommitMode, LiveSettings, MemberState, MemberStatus, StaticSettings
 
@@ -51,6 +52,7 @@ class Member:
         self.state = MemberState.STARTING
         self.failure: RuntimeFailure | None = None
         self._settings = settings
+        self._handler = handler
         self._live = live
         self._board = board
         self._limiter = AdaptiveLimiter(*live.concurrency.bounds)
@@ -156,6 +158,8 @@ class Member:
         self._engine.revoke(keys)
         for key in keys:
             self._ends.pop(key, None)
+            if isinstance(self._handler, ScopedHandler):
+                self._handler.end_partition(*key)
         self._rebalances += 1
         _log.info("%s: %s", "lost" if lost else "revoked", ", ".join(f"{k.topic}[{k.partition}]" for k in keys))
         self._dispatcher.wake()
@@ -208,6 +212,8 @@ class Member:
         await self._owner.stop([] if self.failure else self._engine.final_commits(keys))
         self._engine.revoke(keys)
         await self._worker.stop()
+        if isinstance(self._handler, ScopedHandler):
+            await self._handler.end()
         if self._producer is not None:
             await self._producer.stop()
         self.state = MemberState.CLOSED

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from parallel_consumer_runtime.handlers import Context
+from parallel_consumer_runtime.pipeline import ScopedHandler
 from parallel_consumer_runtime.workers.contract import Source
 
 _STRAIGHT_MAX = 256
@@ -38,7 +39,7 @@ class AsyncWorker:
             self._idle.popleft().set_result(True)
             calls -= 1
         for _ in range(min(calls, self._source.limit - len(self._pullers))):
-            puller = asyncio.get_running_loop().create_task(self._pull())
+            puller = asyncio.get_running_loop().create_task(self._run())
             self._pullers.add(puller)
             puller.add_done_callback(self._pullers.discard)
 
@@ -48,6 +49,13 @@ class AsyncWorker:
         for puller in self._pullers:
             puller.cancel()
         await asyncio.gather(*self._pullers, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            await self._pull()
+        finally:
+            if isinstance(self._handler, ScopedHandler):
+                self._handler.end_worker()
 
     async def _pull(self) -> None:
         source, handler = self._source, self._handler

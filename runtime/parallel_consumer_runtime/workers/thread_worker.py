@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from parallel_consumer_runtime.handlers import Context
+from parallel_consumer_runtime.pipeline import ScopedHandler
 from parallel_consumer_runtime.workers.contract import Call, Source
 
 _Settled = tuple[Call, object, BaseException | None]
@@ -39,7 +40,7 @@ class ThreadWorker:
             if self._threads < self._source.limit:
                 self._threads += 1
                 # Daemons: a handler that hangs must not keep the process from ending.
-                threading.Thread(target=self._run, name=f"handler-{self._threads}", daemon=True).start()
+                threading.Thread(target=self._run_until_sent_home, name=f"handler-{self._threads}", daemon=True).start()
 
     async def stop(self) -> None:
         """Send the threads home; one that is busy goes when its handler returns."""
@@ -47,6 +48,13 @@ class ThreadWorker:
             self._stopping = True
             for _ in range(self._threads):
                 self._inbox.put(None)
+
+    def _run_until_sent_home(self) -> None:
+        try:
+            self._run()
+        finally:
+            if isinstance(self._handler, ScopedHandler):
+                self._handler.end_worker()
 
     def _run(self) -> None:
         while (item := self._inbox.get()) is not None:
