@@ -3,6 +3,7 @@
 from parallel_consumer_runtime.core import Task
 from parallel_consumer_runtime.handlers import Result
 from parallel_consumer_runtime.retry_topic import origin
+from parallel_consumer_runtime.wording import words_of
 
 PREFIX = "parallel-consumer-dead-letter-"
 _MESSAGE_MAX = 1024
@@ -26,7 +27,7 @@ def dead_letter(task: Task, error: BaseException, member: str, now: float, attem
         "timestamp-ms": str(record.timestamp_ms),
         "attempts": str(attempts),
         "error": type(error).__name__,
-        "message": str(error)[:_MESSAGE_MAX],
+        "message": words_of(error)[:_MESSAGE_MAX],
         "member": member,
         "at-ms": str(round(now * 1000)),
     }

@@ -100,6 +100,9 @@ class Context:
         return Result(key, value, headers, partition)
 
 
+_YEAR_S = 366 * 86_400.0
+
+
 class Outcome(Exception):  # noqa: N818 - an outcome is no error; the name is what a handler says
     """Base of what a handler raises on purpose."""
 
@@ -108,11 +111,19 @@ class Retry(Outcome):
     """Call the handler again with this record; counts as an attempt.
 
     Args:
-        after_s: seconds to wait; None takes the retry policy's backoff.
+        after_s: seconds to wait, a year at most; None takes the retry policy's backoff.
         reason: goes to the log and to the dead letter's headers.
+
+    Raises:
+        ValueError: after_s is no time that can be waited.
     """
 
+    after_s: float | None = None
+
     def __init__(self, after_s: float | None = None, reason: str = "") -> None:
+        if after_s is not None and not 0 <= after_s <= _YEAR_S:
+            msg = f"Retry(after_s={after_s!r}): give seconds from 0 to a year, or None"
+            raise ValueError(msg)
         super().__init__(reason)
         self.after_s = after_s
 

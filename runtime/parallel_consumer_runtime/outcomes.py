@@ -15,8 +15,10 @@ from parallel_consumer_runtime.core import Engine, GivenUp, RetryPolicy, Task
 from parallel_consumer_runtime.dead_letters import dead_letter
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import DeadLetter, Result, Retry, Returned, Skip
+from parallel_consumer_runtime.results import checked
 from parallel_consumer_runtime.retry_topic import attempts_before, retry_record
 from parallel_consumer_runtime.settings import RetryTopicSpec
+from parallel_consumer_runtime.wording import words_of
 
 _log = logging.getLogger(__name__)
 _LOGGED_FAILURES_PER_S = 5
@@ -151,7 +153,7 @@ class Outcomes:
             self._engine.complete(task)
             return
         try:
-            results = [returned] if isinstance(returned, Result) else list(returned)
+            results = checked(returned)
         except Exception as error:  # noqa: BLE001 - a generator is the handler's code, and anything may be returned
             self.failed(task, error)
             return
@@ -160,8 +162,6 @@ class Outcomes:
             self._engine.complete(task)
         elif self._routes.results is None:
             self.failed(task, TypeError("the handler returned results, and spec.results.topic is not set"))
-        elif (strange := _strange(results)) is not None:
-            self.failed(task, TypeError(f"the handler returned {strange}: return context.result(…) or None"))
         else:
             self._send(task, self._routes.results, results, "results")
 
@@ -199,7 +199,7 @@ class Outcomes:
             record = task.record
             self._on_failure(
                 PermanentError(
-                    f"{reason}, the last is {record.topic}[{record.partition}]@{record.offset} ({type(error).__name__}: {error}): "
+                    f"{reason}, the last is {record.topic}[{record.partition}]@{record.offset} ({type(error).__name__}: {words_of(error)}): "
                     "spec.processing.deadLetter.stop says to stop instead of giving up more"
                 )
             )
@@ -250,11 +250,6 @@ class Outcomes:
                 record.offset,
                 task.attempt,
                 type(error).__name__,
-                error,
+                words_of(error),
                 what_next,
             )
-
-
-def _strange(results: Sequence[object]) -> str | None:
-    """Return the type of the first that is no Result; users' handlers are not all type-checked."""
-    return next((type(result).__name__ for result in results if not isinstance(result, Result)), None)

@@ -105,6 +105,7 @@ _POISON: dict[bytes | None, Callable[[], object]] = {
     b"wordless": lambda: _raise(_WordlessError()),
     b"surrogates": lambda: _raise(ValueError(b"\xff\xfe".decode("utf-8", "surrogateescape"))),
     b"strange-return": object,
+    b"surrogate-result": lambda: Result(None, b"\xff".decode("utf-8", "surrogateescape"), (), None),
     b"strange-result": lambda: Result(object(), None, (), None),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     b"\xff\xfe": b"\xff\xfe".decode,
     None: lambda: _raise(TypeError("a tombstone is nothing to handle")),
@@ -112,9 +113,14 @@ _POISON: dict[bytes | None, Callable[[], object]] = {
 }
 
 
+def harm_of(record: Record) -> Callable[[], object] | None:
+    """Return what the value asks for, None when it is harmless."""
+    return _POISON.get(record.value)
+
+
 def poison(record: Record, context: Context) -> object:
     """Do what the value says; note a record whose value is a path; of any other, return who handled it."""
-    if (harm := _POISON.get(record.value)) is not None:
+    if (harm := harm_of(record)) is not None:
         return harm()
     if (record.value or b"").startswith(b"/"):
         note(record, context)

@@ -4,11 +4,13 @@ Keeps: no exception class of a handler's is made again in the member; what it wa
 """
 
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, cast
 
 from parallel_consumer_runtime.handlers import DeadLetter, Result, Retry, Skip
+from parallel_consumer_runtime.results import checked
+from parallel_consumer_runtime.wording import words_of
 
 _TEXT_MAX = 16 * 1024
 """Characters of a message or a traceback; a dead letter's header holds 1,024."""
@@ -33,8 +35,7 @@ def of_return(returned: object) -> tuple[object, ...]:
     """
     if returned is None:
         return (_RETURNED, None)
-    results = [returned] if isinstance(returned, Result) else list(cast("Iterable[object]", returned))
-    return (_RETURNED, [_plain(result) for result in results])
+    return (_RETURNED, [tuple(result) for result in checked(returned)])
 
 
 def of_batch(returned: object) -> tuple[object, ...]:
@@ -62,18 +63,18 @@ def _of_one(outcome: object) -> tuple[object, ...]:
 
 def of_error(error: BaseException) -> tuple[object, ...]:
     """Return what a handler raised as plain data, whatever it is. In the handler's process."""
-    name = type(error).__name__
+    message = words_of(error)[:_TEXT_MAX]
     try:
-        message = _text(str(error))
         if isinstance(error, Retry):
             return (_RETRY, None if error.after_s is None else float(error.after_s), message)
         if isinstance(error, Skip):
             return (_SKIP, message)
         if isinstance(error, DeadLetter):
             return (_DEAD_LETTER, message)
-        return (_RAISED, name, message, _text("".join(traceback.format_exception(error)), last=True))
-    except BaseException as second:  # noqa: BLE001 - a __str__ that raises, or no memory left for words
-        return (_RAISED, name, f"it cannot be described: {type(second).__name__}", "")
+        told_traceback = "".join(traceback.format_exception(error))[-_TEXT_MAX:]
+        return (_RAISED, type(error).__name__, message, told_traceback)
+    except BaseException as second:  # noqa: BLE001 - a delay that is no number, or no memory left for a traceback
+        return (_RAISED, type(error).__name__, f"{message} (and telling it: {words_of(second)[:_TEXT_MAX]})", "")
 
 
 def told(outcome: Sequence[Any]) -> tuple[object, BaseException | None]:
@@ -99,32 +100,3 @@ def told(outcome: Sequence[Any]) -> tuple[object, BaseException | None]:
 def _named(name: str) -> type[HandlerError]:
     # A class of the same name: logs and dead letters tell the same, wherever the handler ran.
     return type(name, (HandlerError,), {})
-
-
-def _plain(result: object) -> tuple[object, ...]:
-    if not isinstance(result, Result):
-        msg = f"the handler returned {type(result).__name__}: return context.result(…) or None"
-        raise TypeError(msg)
-    headers = [(_field("a header's name", name), _field(f"header {name!r}", value)) for name, value in result.headers]
-    if result.partition is not None and not isinstance(result.partition, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-        msg = f"a result's partition is of type {type(result.partition).__name__}: give a number or None"
-        raise TypeError(msg)
-    partition = None if result.partition is None else int(result.partition)
-    return (_field("key", result.key), _field("value", result.value), headers, partition)
-
-
-def _field(name: str, value: object) -> str | bytes | None:
-    """Return a field as exactly the type that it is a kind of: marshal knows no subclasses, such as an enum's words."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, bytes | bytearray):
-        return bytes(value)
-    msg = f"a result's {name} is of type {type(value).__name__}: give bytes, str or None"
-    raise TypeError(msg)
-
-
-def _text(text: str, *, last: bool = False) -> str:
-    text = str.__str__(text)
-    return text[-_TEXT_MAX:] if last else text[:_TEXT_MAX]

@@ -56,8 +56,8 @@ def test_kinds_of_text_and_bytes_arrive_as_text_and_bytes() -> None:
         (5, "'int' object is not iterable"),
         ("text", "the handler returned str"),
         (Result(None, 5, (), None), "a result's value is of type int"),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-        (Result(None, None, [("name", 5)], None), "a result's header 'name' is of type int"),  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
-        (Result(None, None, (), "p"), "a result's partition is of type str"),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        (Result(None, None, [("name", 5)], None), "a result's header is of type int"),  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
+        (Result(None, None, (), "p"), "a result's partition is 'p'"),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     ],
 )
 def test_what_is_no_result_is_refused_in_words(returned: object, words: str) -> None:
@@ -73,7 +73,7 @@ def test_each_record_of_a_batch_has_its_outcome() -> None:
     assert error is None
     nothing, results, retry, skip, dead, raised, strange = returned
     assert nothing is None
-    assert results == [Result("k", None, [], None)]
+    assert results == [Result("k", None, (), None)]
     assert (type(retry), retry.after_s, str(retry)) == (Retry, 2.0, "wait")
     assert [type(one) for one in (skip, dead)] == [Skip, DeadLetter]
     assert (type(raised).__name__, str(raised)) == ("OSError", "disk")
@@ -97,11 +97,23 @@ def test_an_error_brings_its_traceback_and_no_more_than_fits() -> None:
     assert 0 < len(getattr(told_error, "told_traceback", "")) <= 16 * 1024
 
 
-def test_a_retry_of_a_strange_delay_is_an_error() -> None:
-    """What cannot be waited for is said, and does not end the process."""
-    _, error = travelled(of_error(Retry(after_s="soon")))  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    assert type(error).__name__ == "Retry"
-    assert "it cannot be described: ValueError" in str(error)
+@pytest.mark.parametrize("after_s", [-1.0, float("nan"), float("inf"), 1e12, "soon"])
+def test_a_retry_of_a_strange_delay_is_an_error_where_it_is_raised(after_s: Any) -> None:
+    """What cannot be waited for fails the attempt, and nothing behind it."""
+    with pytest.raises((TypeError, ValueError)):
+        Retry(after_s)
+
+
+def test_a_retry_that_forgot_its_delay_has_none() -> None:
+    """A class of the user's own need not call ours."""
+
+    class Forgetful(Retry):
+        def __init__(self) -> None:
+            Exception.__init__(self, "again")
+
+    _, error = travelled(of_error(Forgetful()))
+    assert isinstance(error, Retry)
+    assert (error.after_s, str(error)) == (None, "again")
 
 
 @pytest.mark.parametrize(("limit", "wanted"), [("max 100000", None), ("150000 100000", 2), ("10000 100000", 1)])

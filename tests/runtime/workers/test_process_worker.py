@@ -119,7 +119,7 @@ def test_a_crash_fails_one_record_by_name_and_costs_its_neighbours_nothing(
         (b"recursion", "RecursionError", "maximum recursion depth exceeded"),
         (b"memory", "MemoryError", ""),
         (b"wordless", "_WordlessError", "it cannot be described: ValueError"),
-        (b"surrogates", "ValueError", "\udcff\udcfe"),
+        (b"surrogates", "ValueError", r"\udcff\udcfe"),
         (b"strange-return", "TypeError", "'object' object is not iterable"),
         (b"strange-result", "TypeError", "a result's key is of type object: give bytes, str or None"),
         (b"\xff\xfe", "UnicodeDecodeError", "'utf-8' codec can't decode byte 0xff"),
