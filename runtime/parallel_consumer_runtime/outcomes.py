@@ -22,6 +22,8 @@ from parallel_consumer_runtime.wording import words_of
 
 _log = logging.getLogger(__name__)
 _LOGGED_FAILURES_PER_S = 5
+_REFUSED_BACKOFF = 6
+"""Records whose results were not acknowledged wait as after so many attempts: 32 times the initial backoff."""
 
 
 class Sender(Protocol):
@@ -210,6 +212,11 @@ class Outcomes:
 
     def _send(self, task: Task, topic: str, results: Sequence[Result], what: str) -> None:
         assert self._sender is not None
+        if not task.partition.live:
+            # Others have its partition: what it comes to is theirs to say.
+            self._engine.complete(task)
+            self._changed()
+            return
         self._engine.await_acknowledgement()
         self._sender.send(topic, results, partial(self._delivered, task, what))
 
@@ -226,7 +233,8 @@ class Outcomes:
         # The handler did its part, so this is no attempt of its own.
         task.attempt -= 1
         self._log_failure(task, RuntimeError(f"what it produced was not acknowledged: {error}"), "is handled again")
-        self.again(task, self.policy.backoff_s(1, random.random()), produced=True)  # noqa: S311 - as above
+        # What a broker refused, or did not take within the delivery timeout, it does not take a moment later.
+        self.again(task, self.policy.backoff_s(_REFUSED_BACKOFF, random.random()), produced=True)  # noqa: S311 - as above
 
     def _succeeded(self) -> None:
         counters = self.counters

@@ -86,6 +86,9 @@ def producer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
         "partitioner": _PARTITIONERS[producer.partitioner],
         "linger.ms": round(producer.linger * 1000),
         "batch.size": producer.batch_bytes,
+        # librdkafka refuses more than a million bytes by itself, less than the broker's and the Java client's default: a large
+        # record could then be consumed and never become a dead letter. The topic's own limit is what counts.
+        "message.max.bytes": 100 * 1024**2,
         "compression.type": producer.compression.lower(),
         "queue.buffering.max.kbytes": max(1, producer.buffer_bytes // 1024),
         "delivery.timeout.ms": round(producer.delivery_timeout * 1000),
