@@ -67,7 +67,7 @@ class GroupRun:
         self.excuses: list[Excuse] = []
         self.members = Members("run", spec.model_copy(update={"replicas": replicas}), folder, work_ms=work_ms)
         self.traffic = Traffic(kafka.bootstrap, topic, self.members.history)
-        self.watch = CommitWatch(kafka.bootstrap, group, topic, self.members.history, outages=True)
+        self.watch = CommitWatch(kafka.bootstrap, group, topic, self.members.history)
         self._replicas = replicas
         records = ((f"key-{number % keys}", b"x" * 100) for number in itertools.count())
         self._feeder = Feeder(self.traffic, records, backlog, lambda: self.watch.total)
@@ -103,6 +103,12 @@ class GroupRun:
 
         wait_until(moved, "every partition moved on", timeout_s, state=state)
         return time.monotonic() - began
+
+    def bounce(self) -> None:
+        """Kill the broker and start it again; return once it answers."""
+        with self.watch.away():
+            self.kafka.kill()
+            self.kafka.start()
 
     def settle(self) -> None:
         """Wait until everything that was produced is committed; call it after the load ended."""

@@ -159,6 +159,7 @@ class KafkaBroker:
     def kill(self) -> None:
         """Kill -9; its data stays for another `start`."""
         if self._process is not None:
+            self._forget_view()
             self._process.send(signal.SIGKILL)
             self._process.wait(READY_TIMEOUT_S)
             self._process = None
@@ -271,10 +272,13 @@ class KafkaBroker:
         self._stack.close()
 
     def _close(self) -> None:
+        self._forget_view()
+        self.stop()
+
+    def _forget_view(self) -> None:
         if self._view is not None:
             self._view.close()
             self._view = None
-        self.stop()
 
 
 def _quiet_environment() -> dict[str, str]:

@@ -208,8 +208,8 @@ class NetworkProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
         self._loop.call_soon_threadsafe(self._flowing.set)
+        self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(START_TIMEOUT_S)
 
 
