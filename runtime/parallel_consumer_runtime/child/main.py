@@ -28,7 +28,8 @@ def main(handler_path: str, calls_fd: int, outcomes_fd: int, page_fd: int, paren
 
     Args:
         handler_path: package.module:function.
-        calls_fd: where lists of calls come from: sequence, member, attempt, and a record or a list of records.
+        calls_fd: where lists come from of calls: sequence, member, attempt, and a record or a list of records; and of
+            partitions that are given up: NO_CALL, topic, partition, None.
         outcomes_fd: where (sequence, *outcome) goes.
         page_fd: the shared page.
         parent: the member's process id.
@@ -60,7 +61,10 @@ def _import_and_serve(handler_path: str, calls_fd: int, outcomes_fd: int, page: 
     gc.collect()
     gc.freeze()
     _write(outcomes_fd, encode((NO_CALL, READY)))
-    _serve(handler, calls_fd, outcomes_fd, page)
+    try:
+        _serve(handler, calls_fd, outcomes_fd, page)
+    finally:
+        _end(handler)
     return 0
 
 
@@ -69,10 +73,28 @@ def _serve(handler: PlainHandler, calls_fd: int, outcomes_fd: int, page: Page) -
     while data := os.read(calls_fd, READ_BYTES):
         for calls in frames.feed(data):
             for sequence, member, attempt, argument in calls:
+                if sequence == NO_CALL:
+                    _end_partition(handler, topic=member, partition=attempt)
+                    continue
                 page.begun = sequence
                 _write(outcomes_fd, _outcome(handler, sequence, argument, Context(member, attempt)))
                 if page.ending:
                     return
+
+
+def _end_partition(handler: PlainHandler, topic: str, partition: int) -> None:
+    if (end := getattr(handler, "end_partition", None)) is not None:
+        end(topic, partition)
+
+
+def _end(handler: PlainHandler) -> None:
+    """Let a pipeline close its processors. Known by its methods: its module would bring an event loop to every handler."""
+    if all(hasattr(handler, method) for method in ("end_partition", "end_worker", "end")):
+        from asyncio import run  # noqa: PLC0415 - as above
+
+        scoped: Any = handler
+        scoped.end_worker()
+        run(scoped.end())
 
 
 def _outcome(handler: PlainHandler, sequence: int, argument: list[Any] | tuple[Any, ...], context: Context) -> bytes:

@@ -6,7 +6,8 @@
 processors have it, and returns what they return, or results of its own; one that does not call it ends the record's way.
 An instance is made by its factory when it is first needed and closed once, when its scope has ended and nothing uses it.
 
-With the Async worker processors are `async`: use `Pipeline`. With the Thread worker they are plain: use `ThreadPipeline`.
+With the Async worker processors are `async`: use `Pipeline`. With the Thread and Process workers they are plain: use
+`ThreadPipeline`; each process has instances of its own, and calls one record at a time.
 """
 
 import asyncio
@@ -81,7 +82,7 @@ class Pipeline(Stages):
 
 
 class ThreadPipeline(Stages):
-    """Processors with a plain `process`, for the Thread worker."""
+    """Processors with a plain `process`, for the Thread and Process workers."""
 
     def __call__(self, record: Record, context: Context) -> Returned:
         """Send a record through the processors."""

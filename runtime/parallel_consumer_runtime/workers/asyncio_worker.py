@@ -43,6 +43,11 @@ class AsyncWorker:
             self._pullers.add(puller)
             puller.add_done_callback(self._pullers.discard)
 
+    def end_partition(self, topic: str, partition: int) -> None:
+        """Tell a pipeline."""
+        if isinstance(self._handler, ScopedHandler):
+            self._handler.end_partition(topic, partition)
+
     async def stop(self) -> None:
         """Cancel every coroutine and wait for their ends."""
         self._stopping = True

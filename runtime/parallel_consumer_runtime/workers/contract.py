@@ -49,6 +49,10 @@ class Worker(Protocol):
         """So many calls may be taken now. Success does not imply that they were: the source decides at `take`."""
         ...
 
+    def end_partition(self, topic: str, partition: int) -> None:
+        """A partition is no longer ours: its processors end, once nothing uses them."""
+        ...
+
     async def stop(self) -> None:
         """Take nothing more, abandon what runs, free everything. Twice is fine."""
         ...

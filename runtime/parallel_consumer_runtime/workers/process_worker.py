@@ -106,6 +106,12 @@ class ProcessWorker:
         self._populate()
         self._feed()
 
+    def end_partition(self, topic: str, partition: int) -> None:
+        """Tell every process, behind the calls that it has."""
+        for place in self._places:
+            if place.process is not None and place.ready:
+                place.process.send([(NO_CALL, topic, partition, None)])
+
     async def stop(self) -> None:
         """Take nothing more, end every process: those that do not end by themselves are killed after a grace period."""
         self._stopping.set()

@@ -42,6 +42,11 @@ class ThreadWorker:
                 # Daemons: a handler that hangs must not keep the process from ending.
                 threading.Thread(target=self._run_until_sent_home, name=f"handler-{self._threads}", daemon=True).start()
 
+    def end_partition(self, topic: str, partition: int) -> None:
+        """Tell a pipeline."""
+        if isinstance(self._handler, ScopedHandler):
+            self._handler.end_partition(topic, partition)
+
     async def stop(self) -> None:
         """Send the threads home; one that is busy goes when its handler returns."""
         if not self._stopping:

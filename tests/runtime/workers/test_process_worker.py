@@ -13,6 +13,7 @@ import pytest
 from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
 from parallel_consumer_runtime.workers import ProcessWorker, process_worker
 from parallel_consumer_runtime.workers.process_worker import HandlerProcessEndedError
+from tests.support import plain_pipeline
 from tests.support.processes import TiedProcess
 from tests.support.waiting import wait_until
 from tests.support.worker_source import Source, run
@@ -328,6 +329,31 @@ def test_a_handler_that_no_process_can_import_ends_the_member(monkeypatch: pytes
     run(scenario())
     assert isinstance(failures[0], TemporaryError)
     assert "'tests.support.no_such_module' cannot be imported" in str(failures[0])
+
+
+@pytest.mark.proves(21)
+def test_each_process_closes_the_processors_that_it_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition's when it is given up, the others when the process ends; each once."""
+    notes = tmp_path / "notes"
+    monkeypatch.setenv(plain_pipeline.NOTES_ENV, str(notes))
+
+    def noted(what: str, scope: str = "") -> set[str]:
+        lines = [line.split() for line in notes.read_text().splitlines()]
+        return {name for did, of, name in lines if did == what and of.startswith(scope)}
+
+    async def scenario() -> None:
+        source = Source([b"v"] * 40, 4)
+        worker = worker_for("tests.support.plain_pipeline:pipeline", source, 2)
+        await source.all_settled.wait()
+        made = noted("made", "PARTITION")
+        worker.end_partition("t", 0)
+        await until(lambda: noted("closed") == made)
+        await worker.stop()
+        assert noted("made") == noted("closed")
+        assert len(notes.read_text().splitlines()) == 2 * 3 * len(made)
+        assert len(made) in {1, 2}
+
+    run(scenario())
 
 
 def test_processes_die_with_their_member(tmp_path: Path) -> None:
