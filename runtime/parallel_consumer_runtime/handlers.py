@@ -1,7 +1,7 @@
 """What a user writes against: a record comes in, an outcome goes out.
 
 A handler is `package.module:function`, called as `handler(record, context)`; `async def` with the Async worker, a
-plain function with Thread. It returns None (done), one `Result` or an iterable of them (done once every one of them
+plain function with Thread or Process. It returns None (done), one `Result` or an iterable of them (done once every one of them
 was acknowledged by the broker), or raises (see Outcome). With `spec.processing.batch` it is called as
 `handler(records, context)` and returns None (all are done), or a list with one outcome for each record: None, a `Result`, an
 iterable of them, or an exception. With `spec.processing.deferral` it may call `context.defer()` and return None: the record is

@@ -2,7 +2,7 @@
 
 Keeps: a member can tell which call a process had begun, however that process ended; the page outlives it.
 
-marshal, because it takes a fifth to a third of pickle's time for a record, and what it reads can run no code. Both
+marshal, because it takes less time than pickle for the one or two records of a frame, and what it reads can run no code. Both
 ends are the same interpreter with the same sources, so its format needs no version.
 """
 
