@@ -1,0 +1,94 @@
+"""One process of the group: its engine, and what lies between its two threads. It dies by being dropped."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from parallel_consumer_runtime.core import Engine, Partition, PartitionKey, Task
+from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX
+from tests.support.simulation.checking import OneAtATime, Tenure
+from tests.support.simulation.executor import Executor
+from tests.support.simulation.loop import Loop
+from tests.support.simulation.owner import Owner
+from tests.support.simulation.request import Request
+
+if TYPE_CHECKING:
+    from tests.support.simulation.world import World
+
+Message = tuple[Callable[[Any], None], Any]
+"""Who is told, and what."""
+
+
+class Member:
+    """State that owner thread, event loop and executor share.
+
+    Args:
+        world: where it lives.
+        number: its place in the group, and so its instance id.
+    """
+
+    def __init__(self, world: "World", number: int) -> None:
+        plan = world.plan
+        self.world = world
+        self.number = number
+        world.lives += 1
+        self.name = f"m{number}.{world.lives}"
+        self.engine = Engine(
+            plan.ordering, plan.bounds, plan.limit, map_gaps_max=plan.map_gaps_max, map_span_max=plan.map_span_max
+        )
+        self.frozen = False
+        self.blocked_until = 0.0
+        """The event loop stands still, the owner thread does not."""
+        self.stopping = False
+        """Told to end, as by SIGTERM."""
+        self.ended = False
+        # Owner thread
+        self.positions: dict[PartitionKey, int] = {}
+        """What is assigned, and the next offset to fetch."""
+        self.paused: set[PartitionKey] = set()
+        self.generation = -1
+        self.wanted = True
+        self.metadata_size_max = min(METADATA_SIZE_MAX, 2 * plan.metadata_max)
+        """Near what the broker takes, or short logs would never have a map that is cut."""
+        self.mail: deque[tuple[str, list[PartitionKey], int]] = deque()
+        """What the coordinator tells; heard when the owner polls."""
+        self.arrived: deque[Request] = deque()
+        """Answers to commits; heard when the owner polls."""
+        # Between the threads
+        self.inbox: deque[Message] = deque()
+        self.commands: deque[Message] = deque()
+        self.outstanding = 0
+        """Batches handed over and not taken."""
+        # Network
+        self.requests: deque[Request] = deque()
+        """Commits on their way to the broker, or their answers back."""
+        self.commits_sent = self.commit_acknowledged = 0
+        # Event loop
+        self.tenures: dict[Partition, Tenure] = {}
+        self.running: list[Task] = []
+        self.slow: list[Task] = []
+        """With the handler until the safety phase ends."""
+        self.producing: list[Task] = []
+        """Tasks whose results or dead letter are on their way."""
+        self.parked: dict[int, Task] = {}
+        """What the engine held back when it was last looked at."""
+        self.buffered_before = 0
+        """What was buffered when bounds were lowered."""
+        self.one_at_a_time = OneAtATime()
+        self.owner = Owner(self)
+        self.loop = Loop(self)
+        self.executor = Executor(self)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is on its way in this process, or with it."""
+        return bool(
+            self.inbox
+            or self.commands
+            or self.mail
+            or self.arrived
+            or self.requests
+            or self.running
+            or self.producing
+            or self.owner.draining
+        )

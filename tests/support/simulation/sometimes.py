@@ -1,0 +1,80 @@
+"""What must happen in a run of many seeds, each often: kinds of events, and states that are rare by nature.
+
+A simulation that never reaches a state proves nothing about it, so the counts are part of the result.
+"""
+
+EVENTS = (
+    "record produced",
+    "transaction marker written",
+    "record compacted away",
+    "log start moved past the commit",
+    "topic deleted and made again",
+    "metadata lost at the broker",
+    "metadata replaced by garbage",
+    "metadata replaced by another writer's map",
+    "member joined",
+    "member terminated",
+    "member killed",
+    "member restarted in its place",
+    "member frozen",
+    "member woken",
+    "event loop blocked",
+    "session expired",
+    "rebalance, cooperative",
+    "rebalance, eager",
+    "commit acknowledged",
+    "commit failed",
+    "commit applied, told as failed",
+    "commit applied late",
+    "commit acknowledged late",
+    "commit fenced",
+    "commit refused: metadata too large",
+    "watermark lookup failed",
+    "handler done",
+    "handler raised",
+    "handler asked for a retry",
+    "handler skipped",
+    "handler gave up: dead letter",
+    "handler never called",
+    "handler slow",
+    "results acknowledged",
+    "results not acknowledged",
+    "concurrency changed",
+    "paused by its user",
+    "bounds changed",
+    "gates changed",
+)
+
+STATES = (
+    "map read",
+    "record skipped by the map",
+    "map refused",
+    "map of a log that began anew forgotten",
+    "record of the map gone from the log",
+    "map cut to what fits",
+    "record parked by a full map",
+    "parked record became a gap",
+    "commit acknowledged after a newer one",
+    "record completed after its partition was revoked",
+    "partition came back while its old task ran",
+    "batch arrived after its partition was revoked",
+    "command for a revoked assignment dropped",
+    "drain timed out",
+    "revoked with a retry waiting",
+    "partition paused alone",
+    "all partitions held",
+    "last commit failed",
+    "zombie learnt that its partitions were lost",
+    "fenced process ended",
+    "same key in two partitions",
+    "key held by results on their way",
+    "batch of one key failed in part",
+    "record gated",
+    "record ignored",
+    "commit of a partition refused, of others applied",
+)
+
+
+def no_counts() -> dict[str, int]:
+    """Return a zero for each."""
+    return dict.fromkeys(EVENTS + STATES, 0)
