@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -146,3 +146,14 @@ def wait_and_clean_up(record: Record, _context: Context) -> None:
     finally:
         time.sleep(0.1)
         (_path(record) / "cleaned-up").touch()
+
+
+def batch_poison(records: Sequence[Record], context: Context) -> list[object]:
+    """Return an outcome for each record: what it raises as an error, a result for the others; what kills, kills all."""
+    outcomes: list[object] = []
+    for record in records:
+        try:
+            outcomes.append(poison(record, context))
+        except Exception as error:  # noqa: BLE001 - an outcome of this record alone
+            outcomes.append(error)
+    return outcomes

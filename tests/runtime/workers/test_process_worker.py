@@ -7,11 +7,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from parallel_consumer_runtime.core import Batch, Task
 from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
+from parallel_consumer_runtime.handlers import Context, Result
 from parallel_consumer_runtime.workers import ProcessWorker, process_worker
+from parallel_consumer_runtime.workers.contract import Call
 from parallel_consumer_runtime.workers.process_worker import HandlerProcessEndedError
 from tests.support import plain_pipeline
 from tests.support.processes import TiedProcess
@@ -329,6 +333,67 @@ def test_a_handler_that_no_process_can_import_ends_the_member(monkeypatch: pytes
     run(scenario())
     assert isinstance(failures[0], TemporaryError)
     assert "'tests.support.no_such_module' cannot be imported" in str(failures[0])
+
+
+class BatchSource:
+    """One batch of three records, and what became of it."""
+
+    def __init__(self, values: list[bytes]) -> None:
+        inner = Source(values, len(values))
+        tasks = [task for _ in values if isinstance(task := inner.take(), Task)]
+        self.batch: Batch | None = Batch(tasks)
+        self.limit = 1
+        self.outcome: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+    def take(self) -> Call | None:
+        """Hand the batch out once."""
+        batch, self.batch = self.batch, None
+        return batch
+
+    def context(self, call: Call) -> Context:
+        """Return a member's context."""
+        return Context("m-0", call.attempt)
+
+    def succeeded(self, call: Call, returned: object) -> None:
+        """Note what was returned."""
+        assert isinstance(call, Batch)
+        self.outcome.set_result(returned)
+
+    def failed(self, call: Call, error: BaseException) -> None:
+        """Note what was raised."""
+        assert isinstance(call, Batch)
+        self.outcome.set_result(error)
+
+    def returned(self, call: Call) -> None:
+        """Nothing is given back here."""
+        raise AssertionError(call)
+
+
+@pytest.mark.proves(4)
+def test_each_record_of_a_batch_fails_or_succeeds_by_itself() -> None:
+    """Results, errors and nothing come back in the records' order; a crash fails the call and names all of them."""
+
+    async def scenario() -> None:
+        source = BatchSource([b"fine", b"raises", b"surrogate-result"])
+        worker = ProcessWorker(f"{HANDLERS}:batch_poison", source, 1, no_failure)
+        worker.start()
+        outcomes = await source.outcome
+        assert isinstance(outcomes, list)
+        fine, raised, strange = cast("list[object]", outcomes)
+        assert fine == [Result(None, str(worker.pids[0]), (), None)]
+        assert (type(raised).__name__, str(raised)) == ("ValueError", "this record is poison")
+        assert type(strange).__name__ == "UnicodeEncodeError"
+        await worker.stop()
+
+        source = BatchSource([b"fine", b"segfault", b"fine"])
+        worker = ProcessWorker(f"{HANDLERS}:batch_poison", source, 1, no_failure)
+        worker.start()
+        error = await source.outcome
+        assert isinstance(error, HandlerProcessEndedError)
+        assert str(error).endswith("was killed by SIGSEGV while it handled t[0]@0, t[0]@1, t[0]@2")
+        await worker.stop()
+
+    run(scenario())
 
 
 @pytest.mark.proves(21)
