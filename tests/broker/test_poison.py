@@ -16,7 +16,7 @@ from tests.support.members import Members, spec_for
 from tests.support.poison import LARGE
 from tests.support.traffic import read_topic
 
-pytestmark = pytest.mark.proves(13)
+pytestmark = pytest.mark.proves(3, 13)
 
 GOOD = 600
 LARGE_BYTES = 1024**2
