@@ -30,6 +30,13 @@ def commands() -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line]
 
 
+@pytest.fixture
+def topic(kafka: KafkaBroker, unique: str) -> str:
+    """Return a new topic of 4 partitions that keeps records of long ago."""
+    kafka.create_topic(unique, 4, {"retention.ms": "-1"})
+    return unique
+
+
 @pytest.mark.proves(31, 32)
 def test_every_command_of_the_page_works(kafka: KafkaBroker, topic: str, group: str, tmp_path: Path) -> None:
     """On a stopped group with a manifest and its handler beside it; the group is where the resets left it."""
