@@ -130,10 +130,12 @@ def test_a_replay_by_time_handles_the_records_of_that_time(
 
 
 @pytest.mark.proves(31)
-@pytest.mark.parametrize("worker", ["Async", "Thread"])
-@pytest.mark.parametrize("ordering", ["Partition", "Key", "Unordered"])
+@pytest.mark.parametrize(
+    ("worker", "ordering"),
+    [("Async", "Partition"), ("Async", "Unordered"), ("Thread", "Key"), ("Process", "Key"), ("Process", "Partition")],
+)
 def test_a_whole_log_is_replayed_as_the_manifest_orders_it(  # noqa: PLR0917 - pytest passes by name
-    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path, ordering: str, worker: str
+    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path, worker: str, ordering: str
 ) -> None:
     """From the log's start, which retention has moved, to its end, with every worker and every ordering."""
     _fill(kafka, topic)
