@@ -23,7 +23,7 @@ def print_rows(
         out: where to.
         total: below the table; not printed elsewhere.
     """
-    console = Console(file=out)
+    console = Console(file=out, markup=False, highlight=False)
     if not console.is_terminal:
         out.write("\t".join(columns.values()) + "\n")
         out.writelines("\t".join(_plain(row[field]) for field in columns) + "\n" for row in rows)
@@ -34,7 +34,7 @@ def print_rows(
         table.add_column(heading, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_shown(row[field]) for field in columns))
-    console.print(table, markup=False)
+    console.print(table)
 
 
 def print_json(document: object, out: TextIO) -> None:

@@ -220,3 +220,15 @@ def test_rows_for_pipes_and_programs() -> None:
     out = io.StringIO()
     print_json({"b": None}, out)
     assert json.loads(out.getvalue()) == {"b": None}
+
+
+def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a title, thousands apart, a dash for what nobody knows, the total below, and brackets as they are."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    out = io.StringIO()
+    rows: list[dict[str, int | str | None]] = [{"lag": 12345, "note": "[bold]map[/]"}, {"lag": None, "note": ""}]
+    print_rows({"lag": "LAG", "note": "NOTE"}, rows, "group orders", out, total="lag unknown")
+    shown = out.getvalue()
+    assert all(text in shown for text in ("group orders", "LAG", "12,345", " - ", "[bold]map[/]", "lag unknown"))
+    assert "\t" not in shown
