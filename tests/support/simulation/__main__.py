@@ -22,6 +22,7 @@ SEEDS = 20_000
 PLANTED_SEEDS_MAX = 2_000
 ENOUGH_SEEDS = 20_000
 """From so many seeds on, every event and state must have been seen a thousand times."""
+RELEASE_SEEDS = 1_000_000
 PROGRESS_EVERY_S = 10.0
 
 
@@ -43,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"seen too seldom: {', '.join(rare)}")
     print(summary(outcome))
     if arguments.write and not outcome.failures:
-        write("Simulation", ABOUT_RUN, [f"{summary(outcome)}; commit {commit()}.", "", *seen(outcome)])
+        title = "Simulation" if outcome.seeds < RELEASE_SEEDS else "Simulation, before a release"
+        write(title, ABOUT_RUN, [f"{summary(outcome)}; commit {commit()}.", "", *seen(outcome)])
     return 1 if outcome.failures or rare else 0
 
 

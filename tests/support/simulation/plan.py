@@ -10,8 +10,8 @@ ALWAYS = {
     "handle": 30.0,
     "produce": 9.0,
     "deliver": 6.0,
-    "network": 8.0,
-    "commit": 8.0,
+    "network": 4.0,
+    "commit": 10.0,
     "flow": 3.0,
     "coordinate": 4.0,
     "clock": 3.0,
@@ -20,7 +20,7 @@ SOMETIMES = {
     "mark": 2.0,
     "compact": 5.0,
     "retain": 0.7,
-    "recreate": 1.7,
+    "recreate": 3.2,
     "lose metadata": 0.7,
     "garble metadata": 0.7,
     "foreign metadata": 1.0,
@@ -32,7 +32,7 @@ SOMETIMES = {
     "wake": 1.2,
     "block": 1.5,
     "expire": 1.0,
-    "rebalance": 1.6,
+    "rebalance": 2.7,
     "limit": 0.8,
     "halt": 0.6,
     "bounds": 0.6,
@@ -46,7 +46,7 @@ OUTCOMES = {
     "dead": 0.08,
     "never called": 0.06,
 }
-FATES = {"fail": 0.2, "unknown": 0.3, "apply late": 0.3, "acknowledge late": 3.0}
+FATES = {"fail": 0.2, "unknown": 0.4, "apply late": 0.3, "acknowledge late": 4.0}
 STEPS = 300
 PARTITIONS_MAX = 4
 
@@ -93,10 +93,10 @@ class Plan:
         self.slow = pick((0.02, 0.1, 0.3)) if chance(0.4) else 0.0
         """Share of calls that do not end before the safety phase does."""
         character = dice.random()
-        if character < 0.3:
+        if character < 0.42:
             self._crowd()
             self.spread = chance(0.6)
-        elif character < 0.55:
+        elif character < 0.8:
             self._spread_out()
         self.undelivered = pick((0.1, 0.5)) if chance(0.4) else 0.0
         self.lookup_failures = 0.7 if chance(0.6) else 0.0

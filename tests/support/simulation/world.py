@@ -7,7 +7,6 @@ from parallel_consumer_runtime.core import Gates, Ledger, PartitionKey, Rates
 from parallel_consumer_runtime.handlers import Record
 from parallel_consumer_runtime.kafka.librdkafka import Position
 from parallel_consumer_runtime.kafka.positions import Start
-from tests.support.simulation.checking import NothingLeaks
 from tests.support.simulation.commits import deliver
 from tests.support.simulation.dice import Dice
 from tests.support.simulation.failure import Anomaly, Broken
@@ -16,11 +15,8 @@ from tests.support.simulation.group import Group
 from tests.support.simulation.log import Log
 from tests.support.simulation.member import Member
 from tests.support.simulation.plan import STEPS, Plan
+from tests.support.simulation.recovery import Recovery
 from tests.support.simulation.sometimes import no_counts
-
-ROUNDS_MAX = 300
-"""Of the liveness phase; the slowest of a million runs needs far fewer."""
-SHOWN_MAX = 10
 
 
 class World:
@@ -79,7 +75,7 @@ class World:
             for kind in self.plan.steps:
                 self.now += 0.02
                 steps[kind]()
-            self._recover()
+            Recovery(self).run()
         except Broken:
             raise
         except Exception as error:
@@ -256,71 +252,6 @@ class World:
     def _one_that_runs(self) -> Member | None:
         member = self._one()
         return None if member is None or self.now < member.blocked_until else member
-
-    # The liveness phase
-
-    def _recover(self) -> None:
-        self.calm = True
-        self.trace.append("calm")
-        for member in self.members:
-            member.frozen = False
-            member.engine.halted = member.stopping
-            member.engine.set_gates(Gates(Rates()))
-            member.running += member.slow
-            member.slow = []
-        for round_number in range(ROUNDS_MAX):
-            self.rounds = round_number
-            if self._finished():
-                break
-            self._round()
-        else:
-            self._explain()
-        for member in self.members:
-            if left := NothingLeaks.idle(member):
-                raise Broken(Anomaly.LEAK, f"{member.name}: {left}")
-
-    def _round(self) -> None:
-        self.now += 0.3
-        for number, member in list(self.group.members.items()):
-            if member.ended:
-                self.expire(number)
-        if all(member.stopping for member in self.members):
-            self.join()
-        self.group.coordinate()
-        for member in list(self.members):
-            while member.requests:
-                deliver(member)
-            member.owner.turn()
-            member.loop.step(100)
-            for _ in range(1 + self.dice.below(8)):
-                if not (member.running or member.producing):
-                    break
-                for _ in range(len(member.running)):
-                    member.executor.end_one()
-                for _ in range(len(member.producing)):
-                    member.executor.acknowledge_one()
-                member.executor.pull()
-            member.loop.flow()
-            member.loop.commit()
-
-    def _finished(self) -> bool:
-        group = self.group
-        if group.wanted or group.busy or self.deleted or any(member.stopping or member.busy for member in self.members):
-            return False
-        for key, log in self.logs.items():
-            stored = group.stored.get(key)
-            if log.undone() or (0 if stored is None else stored.offset) < log.needed:
-                return False
-        return True
-
-    def _explain(self) -> None:
-        undone = {str(log.key): log.undone()[:SHOWN_MAX] for log in self.logs.values() if log.undone()}
-        idle = not any(NothingLeaks.idle(member) for member in self.members)
-        if undone and idle:
-            raise Broken(Anomaly.UNSEEN, f"nothing is left to do, and never done were {undone}")
-        left = {member.name: NothingLeaks.idle(member) for member in self.members}
-        stored = {str(key): stored.offset for key, stored in self.group.stored.items()}
-        raise Broken(Anomaly.STUCK, f"after {ROUNDS_MAX} rounds: not done {undone}, committed {stored}, left {left}")
 
 
 def _schedule(record: Record) -> float:
