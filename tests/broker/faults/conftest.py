@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.endangered import Endangered, endangered_broker
 from tests.support.kafka import KafkaBroker
+from tests.support.reliability import FIGURES_FILE_ENV
 
-FIGURES_FILE_ENV = "PCONSUMER_FIGURES_FILE"
 PARTITIONS = 8
 
 
