@@ -13,9 +13,9 @@ pytestmark = pytest.mark.acceptance
 
 TIMES = scaled(1, 20)
 RESUMED_MAX_S = 20.0
-LONG_CUT_S = scaled(20.0, 60.0)
-"""A minute outlives the default session of 45 s; so do 20 s a session of 8 s, which every run takes to save the time."""
-LONG_CUT_SESSION = scaled("8s", "45s")
+LONG_CUT_S = scaled(15.0, 60.0)
+"""A minute outlives the default session of 45 s; so do 15 s a session of 6 s, which every run takes to save the time."""
+LONG_CUT_SESSION = scaled("6s", "45s")
 
 
 def _cut(hurt: Endangered, seconds: float) -> None:
@@ -45,7 +45,7 @@ def _resets(run: GroupRun, hurt: Endangered) -> float:
 def _latency(run: GroupRun, hurt: Endangered) -> float:
     hurt.proxy.delay(0.5)
     slow_s = run.resumed(RESUMED_MAX_S)
-    lasting(10.0)
+    lasting(5.0)
     hurt.proxy.heal()
     return max(slow_s, run.resumed(RESUMED_MAX_S))
 
