@@ -11,7 +11,7 @@ import pytest
 from parallel_consumer_runtime.offsets import decode
 from parallel_consumer_runtime.settings import ParallelConsumerSpec
 from tests.support.checkers import NothingLost, judge, report
-from tests.support.history import End, Event, Position, Start, read_history
+from tests.support.history import End, Event, Position, Start, read_history, read_so_far
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka_view import Committed
 from tests.support.members import Members, spec_for
@@ -89,7 +89,7 @@ def test_killed_between_commit_and_handling_nothing_that_was_polled_is_missed(
         def all_told() -> bool:
             """Whether the commits tell everything that is not stuck."""
             commits = kafka.committed(group, topic)
-            events = read_history(members.history_path)
+            events = read_so_far(members.history_path)
             return len(_ended(events)) == WAVE and all(_complete(commits, at) for at in _ended(events))
 
         wait_until(all_told, "commits beyond the stuck records", 30)

@@ -6,7 +6,7 @@ import pytest
 
 from parallel_consumer_runtime.settings import ParallelConsumerSpec
 from tests.support.filling import Placed, delete_below, fill
-from tests.support.history import Position, Start, read_history
+from tests.support.history import Position, Start, read_so_far
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka_view import Committed
 from tests.support.members import Members, spec_for
@@ -28,7 +28,7 @@ def _fill(kafka: KafkaBroker, topic: str, count: int = 100) -> None:
 
 def _handled(members: Members) -> dict[int, list[int]]:
     """Return the offsets of each partition in the order in which they were begun."""
-    begun = [event.at for event in read_history(members.history_path) if type(event) is Start]
+    begun = [event.at for event in read_so_far(members.history_path) if type(event) is Start]
     return {p: [at.offset for at in begun if at.partition == p] for p in {at.partition for at in begun}}
 
 
@@ -36,7 +36,7 @@ def _wait_handled(members: Members, topic: str, expected: set[tuple[int, int]]) 
     """Wait until so many records were begun, and check that they are the expected ones, each once."""
 
     def begun() -> list[Position]:
-        return [event.at for event in read_history(members.history_path) if type(event) is Start]
+        return [event.at for event in read_so_far(members.history_path) if type(event) is Start]
 
     wait_until(lambda: len(begun()) >= len(expected), f"{len(expected)} records are handled", 30)
     assert sorted(begun()) == sorted(Position(topic, *at) for at in expected)

@@ -12,7 +12,7 @@ import pytest
 from parallel_consumer_runtime.settings import ParallelConsumerSpec
 from tests.support.checkers import KeyOrder, OneAtATime, judge, report
 from tests.support.filling import Placed, delete_below, fill
-from tests.support.history import End, Event, Outcome, Position, Start, read_history
+from tests.support.history import End, Event, Outcome, Position, Start, read_history, read_so_far
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka_view import Committed, GroupView
 from tests.support.manifests import COMMAND, pconsumer, write_manifest
@@ -225,7 +225,7 @@ def test_a_replay_that_is_stopped_finishes_what_it_began(
         tmp_path / "replay.log",
         env={**os.environ, **replays.env},
     )
-    wait_until(lambda: len(read_history(replays.history)) > 20, "some are handled", 30, state=process.tail)
+    wait_until(lambda: len(read_so_far(replays.history)) > 20, "some are handled", 30, state=process.tail)
     process.send(signal.SIGINT)
     assert process.wait(30) == 75
     said = process.text()

@@ -12,7 +12,7 @@ from parallel_consumer_runtime.settings import ParallelConsumerSpec
 from tests.support.checkers import OneAtATime, every_checker, judge, report
 from tests.support.commit_watch import CommitWatch
 from tests.support.filling import add_partitions
-from tests.support.history import End, Start, read_history
+from tests.support.history import End, Start, read_history, read_so_far
 from tests.support.kafka import KafkaBroker
 from tests.support.members import Members, spec_for
 from tests.support.traffic import Feeder, Traffic
@@ -42,7 +42,7 @@ def _some_records(count: int) -> Iterator[tuple[str, bytes]]:
 
 def _done(members: Members, topic: str) -> int:
     """Return how many records of a topic were handled."""
-    return sum(type(e) is End and e.at.topic == topic for e in read_history(members.history_path))
+    return sum(type(e) is End and e.at.topic == topic for e in read_so_far(members.history_path))
 
 
 def _judge(members: Members) -> None:

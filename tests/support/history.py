@@ -162,6 +162,12 @@ def read_history(path: Path) -> list[Event]:
     return parse_history(path.read_text())
 
 
+def read_so_far(path: Path) -> list[Event]:
+    """Parse a history file that others still write: without a last line that is only half there yet."""
+    text = path.read_text()
+    return parse_history(text[: text.rfind("\n") + 1])
+
+
 class HistoryWriter:
     """Appends events to a file; each call is one `write`. Any thread and any number of processes may write.
 
