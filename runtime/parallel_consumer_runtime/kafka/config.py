@@ -1,8 +1,8 @@
 """From settings to librdkafka properties. Ours come last: what the runtime manages cannot be overridden."""
 
-import logging
 from typing import Any
 
+from parallel_consumer_runtime.kafka.client_logs import client_logger
 from parallel_consumer_runtime.settings import AutoOffsetReset, KafkaSpec, Partitioner, StaticSettings
 from parallel_consumer_runtime.settings.kafka import Assignor, GroupProtocol
 
@@ -61,7 +61,7 @@ def consumer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
         "auto.offset.reset": _RESET[settings.kafka.auto_offset_reset],
         "topic.metadata.refresh.interval.ms": round(settings.kafka.metadata_refresh * 1000),
         "enable.partition.eof": False,
-        "logger": logging.getLogger("librdkafka.consumer"),
+        "logger": client_logger("consumer"),
     }
     if settings.kafka.group_protocol is GroupProtocol.CLASSIC:
         config.setdefault("heartbeat.interval.ms", min(3000, config["session.timeout.ms"] // 3))
@@ -98,5 +98,5 @@ def producer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
         **settings.kafka.producer_config,
         "enable.idempotence": True,
         "acks": "all",
-        "logger": logging.getLogger("librdkafka.producer"),
+        "logger": client_logger("producer"),
     }
