@@ -7,17 +7,19 @@ status server one per request; each crosses to the loop by `call_soon_threadsafe
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from copy import copy
+from typing import Any
 
 from parallel_consumer_runtime.core import AdaptiveLimiter, PartitionCommit, PartitionKey, Sample
-from parallel_consumer_runtime.errors import RuntimeFailure
+from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
 from parallel_consumer_runtime.handlers import Handler
 from parallel_consumer_runtime.kafka.config import consumer_config, producer_config
 from parallel_consumer_runtime.kafka.convert import Batch
-from parallel_consumer_runtime.kafka.owner import ConsumerOwner
+from parallel_consumer_runtime.kafka.owner import STALL_S, ConsumerOwner
 from parallel_consumer_runtime.kafka.positions import Start
 from parallel_consumer_runtime.kafka.producer import ResultProducer
+from parallel_consumer_runtime.kafka.transactions import CUT_TIMEOUT_S, AbortedError, TransactionalProducer
 from parallel_consumer_runtime.observe import Board, Snapshot
 from parallel_consumer_runtime.observe.slow import SlowWatch
 from parallel_consumer_runtime.observe.snapshot import head_of_line, partition_statuses
@@ -57,7 +59,11 @@ class Member:
         self._board = board
         self._limiter = AdaptiveLimiter(*live.concurrency.bounds)
         self._producer: ResultProducer | None = None
-        if settings.results_topic or settings.dead_letter or settings.retry_topic:
+        self._transactions: TransactionalProducer | None = None
+        if settings.commit_mode == CommitMode.TRANSACTIONAL:
+            self._transactions = TransactionalProducer(producer_config(settings, name), loop, self.on_failure)
+            self._producer = self._transactions
+        elif settings.results_topic or settings.dead_letter or settings.retry_topic:
             self._producer = ResultProducer(producer_config(settings, name), loop, self.on_failure)
         self._processing = Processing(name, settings, live, handler, self._producer, self.on_failure)
         self._engine, self._dispatcher = self._processing.engine, self._processing.dispatcher
@@ -66,7 +72,16 @@ class Member:
         topics = settings.kafka.topics or [settings.kafka.topic_pattern or ""]
         if settings.retry_topic is not None:
             topics = [*topics, settings.retry_topic.topic]
-        self._owner = ConsumerOwner(consumer_config(settings, name), topics, loop, self, settings.drain_timeout)
+        self._owner = ConsumerOwner(
+            consumer_config(settings, name),
+            topics,
+            loop,
+            self,
+            settings.drain_timeout,
+            settle_timeout_s=STALL_S if self._transactions is None else CUT_TIMEOUT_S,
+            must_settle=self._transactions is not None,
+        )
+        self._spawned: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._ends: dict[PartitionKey, int] = {}
@@ -75,6 +90,8 @@ class Member:
         """How many records were complete when the last commit was planned."""
         self._commits = self._commit_failures = self._metadata_errors = self._rebalances = 0
         self._joined = False
+        self._rewinding = False
+        """Partitions are ours whose commits are being read again: nobody knows the lag."""
         self._reachable = True
         self._started_at = time.time()
 
@@ -94,8 +111,10 @@ class Member:
             self._producer.start()
         self._worker.start()
         self._apply_state()
-        self._owner.start()
         try:
+            if self._transactions is not None:
+                await self._transactions.begin()
+            self._owner.start()
             await self._stop.wait()
             await self._close()
         finally:
@@ -125,6 +144,7 @@ class Member:
 
     def on_assigned(self, starts: Sequence[Start]) -> None:
         """Partitions are ours."""
+        self._rewinding = False
         for start in starts:
             self._engine.assign(start.key, start.ledger)
             self._metadata_errors += not start.readable
@@ -151,15 +171,21 @@ class Member:
         """Drain partitions before they are given up."""
         self._engine.close(keys)
         await self._drained(keys)
+        if self._transactions is not None:
+            await self._cut(self._transactions)
+            return []
         return self._engine.final_commits(keys)
 
     def on_revoked(self, keys: Sequence[PartitionKey], *, lost: bool) -> None:
         """Partitions are gone."""
+        if self._transactions is not None and (lost or self._engine.active(keys)):
+            # What was produced for them is in the open transaction, and others will produce it again.
+            self._transactions.spoil()
+            self._spawn(self._cut(self._transactions))
         self._engine.revoke(keys)
         for key in keys:
             self._ends.pop(key, None)
-            if isinstance(self._handler, ScopedHandler):
-                self._handler.end_partition(*key)
+            self._worker.end_partition(*key)
         self._rebalances += 1
         _log.info("%s: %s", "lost" if lost else "revoked", ", ".join(f"{k.topic}[{k.partition}]" for k in keys))
         self._dispatcher.wake()
@@ -209,7 +235,12 @@ class Member:
         self.state = MemberState.CLOSING
         self._snapshot()
         # What failed the owner may have left partitions to others: then nothing may be committed.
-        await self._owner.stop([] if self.failure else self._engine.final_commits(keys))
+        last_commits: list[PartitionCommit] = []
+        if self.failure is None and self._transactions is not None:
+            await self._cut(self._transactions)
+        elif self.failure is None:
+            last_commits = self._engine.final_commits(keys)
+        await self._owner.stop(last_commits)
         self._engine.revoke(keys)
         await self._worker.stop()
         if isinstance(self._handler, ScopedHandler):
@@ -275,15 +306,53 @@ class Member:
         if self._committing or self.state not in {MemberState.RUNNING, MemberState.PAUSED, MemberState.DRAINING}:
             return
         self._committed_at = self._engine.completed
+        if self._transactions is not None:
+            self._committing = True
+            self._spawn(self._cut_in_turn(self._transactions))
+            return
         if commits := self._engine.commits():
             self._committing = True
             self._owner.commit(commits, wait=self._settings.commit_mode == CommitMode.SYNC)
+
+    async def _cut_in_turn(self, transactions: TransactionalProducer) -> None:
+        try:
+            await self._cut(transactions)
+        finally:
+            self._committing = False
+
+    async def _cut(self, transactions: TransactionalProducer) -> None:
+        """Commit what is complete, results and offsets together; begin again from the last transaction if that fails."""
+        try:
+            commits = await transactions.cut(self._owner.consumer, self._engine.commits)
+        except AbortedError:
+            self._commit_failures += 1
+            self._rewind()
+        except TemporaryError as failure:
+            self.on_failure(failure)
+        else:
+            self._engine.committed(commits, acknowledged=True)
+            self._commits += bool(commits)
+
+    def _rewind(self) -> None:
+        """Forget what happened since the last transaction: every partition starts anew where its commit is."""
+        keys = list(self._engine.partitions)
+        self._rewinding = bool(keys)
+        self._engine.revoke(keys)
+        self._owner.rewind(keys)
+        self._dispatcher.wake()
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+        task.add_done_callback(self._ticker_ended)
 
     def _snapshot(self) -> None:
         engine, counters, now = self._engine, self._dispatcher.counters, time.monotonic()
         statistics = engine.statistics()
         partitions = partition_statuses(engine, self._ends)
         lags = [partition.lag for partition in partitions]
+        known = self._joined and not self._rewinding and None not in lags
         oldest = next(iter(self._dispatcher.running), None)
         self._slow.look(self._dispatcher.running, self._live.slow_after, now)
         status = MemberStatus(
@@ -301,7 +370,7 @@ class Member:
             results=0 if self._producer is None else self._producer.acknowledged - counters.dead_lettered,
             skipped=statistics.skipped,
             metadata_errors=self._metadata_errors,
-            lag=sum(lag for lag in lags if lag is not None) if self._joined and None not in lags else None,
+            lag=sum(lag for lag in lags if lag is not None) if known else None,
             kafka_reachable=self._reachable,
             partitions=partitions,
             head_of_line=head_of_line(oldest, now),

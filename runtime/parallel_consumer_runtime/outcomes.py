@@ -15,7 +15,7 @@ from parallel_consumer_runtime.core import Engine, GivenUp, RetryPolicy, Task
 from parallel_consumer_runtime.dead_letters import dead_letter
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import DeadLetter, Result, Retry, Returned, Skip
-from parallel_consumer_runtime.results import checked
+from parallel_consumer_runtime.results import Refusals, Undelivered, checked
 from parallel_consumer_runtime.retry_topic import attempts_before, retry_record
 from parallel_consumer_runtime.settings import RetryTopicSpec
 from parallel_consumer_runtime.wording import words_of
@@ -35,7 +35,7 @@ class Sender(Protocol):
 
 
 class _Delivery(Protocol):
-    def __call__(self, error: str | None) -> None: ...
+    def __call__(self, error: Undelivered | None) -> None: ...
 
 
 class Routes(NamedTuple):
@@ -145,6 +145,7 @@ class Outcomes:
         self._on_failure = on_failure
         self._changed = changed
         self._clock = clock
+        self._refused = Refusals()
         self._logged_at = 0.0
         self._logged = 0
 
@@ -164,6 +165,8 @@ class Outcomes:
             self._engine.complete(task)
         elif self._routes.results is None:
             self.failed(task, TypeError("the handler returned results, and spec.results.topic is not set"))
+        elif (words := self._refused.of(task)) is not None:
+            self.failed(task, RuntimeError(f"what it returned was refused before: {words}"))
         else:
             self._send(task, self._routes.results, results, "results")
 
@@ -220,7 +223,7 @@ class Outcomes:
         self._engine.await_acknowledgement()
         self._sender.send(topic, results, partial(self._delivered, task, what))
 
-    def _delivered(self, task: Task, what: str, error: str | None) -> None:
+    def _delivered(self, task: Task, what: str, error: Undelivered | None) -> None:
         if error is None:
             if what == "results":
                 self._succeeded()
@@ -230,9 +233,13 @@ class Outcomes:
             self._engine.acknowledge(task)
             self._changed()
             return
-        # The handler did its part, so this is no attempt of its own.
+        if error.permanent:
+            self._refused.remember(task, error.words)
+        # The handler did its part, so this is no attempt of its own; when it returns the same again, that is one.
         task.attempt -= 1
-        self._log_failure(task, RuntimeError(f"what it produced was not acknowledged: {error}"), "is handled again")
+        self._log_failure(
+            task, RuntimeError(f"what it produced was not acknowledged: {error.words}"), "is handled again"
+        )
         # What a broker refused, or did not take within the delivery timeout, it does not take a moment later.
         self.again(task, self.policy.backoff_s(_REFUSED_BACKOFF, random.random()), produced=True)  # noqa: S311 - as above
 

@@ -5,9 +5,19 @@ producer that raises in the middle of settling a record would leave it neither d
 """
 
 from collections.abc import Iterable
-from typing import cast
+from typing import NamedTuple, cast
 
+from parallel_consumer_runtime.core import Task
 from parallel_consumer_runtime.handlers import Result
+
+
+class Undelivered(NamedTuple):
+    """Why something that was produced is not in its topic."""
+
+    words: str
+    permanent: bool
+    """The broker does not take it as it is: another try would end the same."""
+
 
 _PARTITION_MAX = 2**31 - 1
 
@@ -63,3 +73,30 @@ def _partition(partition: object) -> int | None:
         return int(partition)
     msg = f"a result's partition is {partition!r}: give a number from 0, or None"
     raise TypeError(msg)
+
+
+class Refusals:
+    """Remembers records whose results the broker refused, over rewinds: their next results are a failed attempt.
+
+    Without that, a result that is too large would abort transaction after transaction. Bounded: the oldest is forgotten.
+    """
+
+    _MAX = 10_000
+
+    def __init__(self) -> None:
+        self._words: dict[tuple[str, int, int], str] = {}
+
+    def remember(self, task: Task, words: str) -> None:
+        """Note why the record's results were refused."""
+        if len(self._words) >= self._MAX:
+            del self._words[next(iter(self._words))]
+        self._words[_place(task)] = words
+
+    def of(self, task: Task) -> str | None:
+        """Return why the record's results were refused, None when they were not."""
+        return self._words.get(_place(task)) if self._words else None
+
+
+def _place(task: Task) -> tuple[str, int, int]:
+    record = task.record
+    return record.topic, record.partition, record.offset

@@ -75,7 +75,7 @@ def test_an_input_whose_result_is_refused_is_not_complete(
         traffic.send((f"key-{n}", b"small") for n in range(1000))
         members.start(0)
         # The end, not the lag: the map above the stuck record is committed, the offset below it stays.
-        status = members.wait_status(0, lambda status: status.handled == 1000 and status.failures == 0, "did the rest")
+        status = members.wait_status(0, lambda status: status.handled == 1000, "did the rest")
         assert status.results == 1000
         wait_until(
             lambda: sum(one.offset for one in kafka.committed(group, topic).values()) > 0, "something is committed", 10

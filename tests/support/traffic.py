@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Self, cast
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka import Producer as KafkaProducer
 
 from tests.support.history import HistoryWriter, Position, Produced
@@ -107,6 +107,43 @@ def read_topic(bootstrap: str, topic: str, ends: dict[int, int]) -> list[Receive
     try:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
         wait_until(all_read, f"{wanted} records of {topic} are read", READ_TIMEOUT_S)
+    finally:
+        consumer.close()
+    return received
+
+
+def read_committed(bootstrap: str, topic: str, partitions: int) -> list[Received]:
+    """Return what a reader of committed records sees of a topic by now, in no group; what is open or aborted is not seen."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "nobody",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+    )
+    received: list[Received] = []
+    ended: set[int] = set()
+
+    def all_read() -> bool:
+        for message in consumer.consume(500, timeout=0.1):
+            at = Position(topic, int(message.partition() or 0), int(message.offset() or 0))
+            error = message.error()
+            if error is None:
+                headers = dict(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+                received.append(Received(at, message.key(), message.value(), headers))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(at.partition)
+            else:
+                raise KafkaException(error)
+        return len(ended) == partitions
+
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+        wait_until(all_read, f"{topic} is read to its end", READ_TIMEOUT_S)
     finally:
         consumer.close()
     return received

@@ -57,6 +57,11 @@ RULES: dict[str, list[Schema]] = {
             ".deadLetter",
         ),
         _rule(
+            "self.commitMode != 'Transactional' || duration(self.commitInterval) <= duration('10s')",
+            "commitInterval must be at most 10s with commitMode Transactional: the broker aborts what stays open",
+            ".commitInterval",
+        ),
+        _rule(
             "!has(self.subPartitions) || self.ordering == 'Key'", "subPartitions needs ordering Key", ".subPartitions"
         ),
         _rule(

@@ -126,6 +126,8 @@ class Engine:
 
     def assign(self, key: PartitionKey, ledger: Ledger) -> Partition:
         """Start a partition. Its records may be offered from now on."""
+        if key in self.partitions:
+            self.revoke([key])
         self.epoch += 1
         # What nobody holds any more, and is not ours, is forgotten here, where it costs no record anything.
         self._shards = {known: held for known, held in self._shards.items() if held or known in self.partitions}

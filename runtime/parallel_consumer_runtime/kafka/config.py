@@ -3,7 +3,7 @@
 from typing import Any
 
 from parallel_consumer_runtime.kafka.client_logs import client_logger
-from parallel_consumer_runtime.settings import AutoOffsetReset, KafkaSpec, Partitioner, StaticSettings
+from parallel_consumer_runtime.settings import AutoOffsetReset, CommitMode, KafkaSpec, Partitioner, StaticSettings
 from parallel_consumer_runtime.settings.kafka import Assignor, GroupProtocol
 
 _RESET = {AutoOffsetReset.EARLIEST: "earliest", AutoOffsetReset.LATEST: "latest", AutoOffsetReset.ERROR: "error"}
@@ -30,6 +30,11 @@ _STRATEGIES = {
 _REMOTE_ASSIGNORS = {Assignor.RANGE: "range", Assignor.COOPERATIVE_STICKY: "uniform"}
 # `_random` is for records without a key, which the sticky partitioner then keeps together for a while.
 _PARTITIONERS = {Partitioner.MURMUR2: "murmur2_random", Partitioner.CRC32: "consistent_random"}
+
+
+TRANSACTION_TIMEOUT_MS = 30_000
+"""After so long the broker aborts by itself what a dead member left open: others wait for that before they read the
+group's offsets."""
 
 
 def common_config(settings: StaticSettings, member: str) -> dict[str, Any]:
@@ -82,7 +87,7 @@ def _group_config(kafka: KafkaSpec) -> dict[str, Any]:
 def producer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
     """Return the properties of the member's producer: idempotent, acknowledged by all replicas."""
     producer = settings.producer
-    return {
+    config: dict[str, Any] = {
         "partitioner": _PARTITIONERS[producer.partitioner],
         "linger.ms": round(producer.linger * 1000),
         "batch.size": producer.batch_bytes,
@@ -100,3 +105,9 @@ def producer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
         "acks": "all",
         "logger": client_logger("producer"),
     }
+    if settings.commit_mode is CommitMode.TRANSACTIONAL:
+        # The member's own, so that its next life fences and ends what this one left open.
+        config["transactional.id"] = f"{settings.kafka.group_id}.{member}"
+        config["transaction.timeout.ms"] = TRANSACTION_TIMEOUT_MS
+        config["delivery.timeout.ms"] = min(config["delivery.timeout.ms"], TRANSACTION_TIMEOUT_MS - 10_000)
+    return config

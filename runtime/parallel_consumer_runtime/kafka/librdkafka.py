@@ -1,6 +1,6 @@
-"""Committed offsets written and read with their metadata byte for byte: three public functions of librdkafka, called directly.
+"""Committed offsets written and read with their metadata byte for byte: public functions of librdkafka, called directly.
 
-`Consumer.commit` and `Consumer.committed` are not used where metadata matters. Writing, confluent-kafka counts C's
+`Consumer.commit`, `Consumer.committed` and `Producer.send_offsets_to_transaction` are not used where metadata matters. Writing, confluent-kafka counts C's
 terminating NUL as metadata, and the Java library refuses a map that ends in it. Reading, it looks for a NUL that is
 not there when another client wrote the metadata: librdkafka tells the length beside it, and stale bytes of the heap
 follow. Read as run lengths they would be further runs, and records that nobody handled would count as complete.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, cimpl
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, cimpl
 
 
 class Position(NamedTuple):
@@ -81,6 +81,24 @@ _commit_queue = _function(
 )
 
 
+_group_metadata = _function("rd_kafka_consumer_group_metadata", ctypes.c_void_p, ctypes.c_void_p)
+_group_metadata_destroy = _function("rd_kafka_consumer_group_metadata_destroy", None, ctypes.c_void_p)
+_send_offsets = _function(
+    "rd_kafka_send_offsets_to_transaction",
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.POINTER(_List),
+    ctypes.c_void_p,
+    ctypes.c_int,
+)
+_error_code = _function("rd_kafka_error_code", ctypes.c_int, ctypes.c_void_p)
+_error_string = _function("rd_kafka_error_string", ctypes.c_char_p, ctypes.c_void_p)
+_error_is_fatal = _function("rd_kafka_error_is_fatal", ctypes.c_int, ctypes.c_void_p)
+_error_is_retriable = _function("rd_kafka_error_is_retriable", ctypes.c_int, ctypes.c_void_p)
+_error_requires_abort = _function("rd_kafka_error_txn_requires_abort", ctypes.c_int, ctypes.c_void_p)
+_error_destroy = _function("rd_kafka_error_destroy", None, ctypes.c_void_p)
+
+
 def committed(consumer: Consumer, partitions: Sequence[tuple[str, int]], *, timeout_s: float) -> list[Position]:
     """Return what the consumer's group has committed for each (topic, partition), in their order.
 
@@ -127,11 +145,42 @@ def commit_sync(consumer: Consumer, positions: Sequence[Position]) -> None:
     _check(next(filter(None, errors), 0))
 
 
-def _handle(consumer: Consumer) -> int:
+def send_offsets(producer: Producer, consumer: Consumer, positions: Sequence[Position], *, timeout_s: float) -> None:
+    """Make commits part of the producer's transaction, as a member of the consumer's group in its present generation.
+
+    Any thread, while neither client is being closed; it blocks up to `timeout_s` seconds.
+
+    Raises:
+        KafkaException: with an error that says whether it is retriable, fatal, or asks for an abort.
+        RuntimeError: a client is closed.
+    """
+    producing, consuming = _handle(producer), _handle(consumer)
+    membership = _group_metadata(consuming)
+    try:
+        with _listed(positions, producing) as wanted:
+            error = _send_offsets(producing, wanted, membership, round(timeout_s * 1000))
+    finally:
+        _group_metadata_destroy(membership)
+    if error:
+        try:
+            raise KafkaException(
+                KafkaError(
+                    _error_code(error),
+                    _error_string(error).decode(errors="replace"),
+                    fatal=bool(_error_is_fatal(error)),
+                    retriable=bool(_error_is_retriable(error)),
+                    txn_requires_abort=bool(_error_requires_abort(error)),
+                )
+            )
+        finally:
+            _error_destroy(error)
+
+
+def _handle(consumer: Consumer | Producer) -> int:
     """Return the client's handle: the first field behind every object's header, NULL once it is closed."""
     handle = ctypes.c_void_p.from_address(id(consumer) + object.__basicsize__).value
     if handle is None:
-        msg = "the consumer is closed"
+        msg = "the client is closed"
         raise RuntimeError(msg)
     return handle
 

@@ -16,10 +16,11 @@ from typing import Any, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
-from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure, TemporaryError
+from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
+from parallel_consumer_runtime.kafka.committer import Committer
 from parallel_consumer_runtime.kafka.convert import Batch, to_batch
-from parallel_consumer_runtime.kafka.librdkafka import commit_async, commit_sync
-from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, Start, starts, to_commit
+from parallel_consumer_runtime.kafka.final_errors import raise_if_final
+from parallel_consumer_runtime.kafka.positions import Start, starts
 
 BATCH_RECORDS_MAX = 1000
 POLL_TIMEOUT_S = 0.05
@@ -29,7 +30,6 @@ WATERMARK_INTERVAL_S = 0.5
 CLOSE_TIMEOUT_S = 20.0
 _EAGER = {"range", "roundrobin"}
 """Assignors with which every rebalance takes everything away and gives a whole new assignment."""
-_FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +79,8 @@ class ConsumerOwner:
         loop: the event loop on which the listener runs.
         listener: who is told.
         drain_timeout_s: how long a revocation waits for records in flight.
+        settle_timeout_s: how much longer it waits for the listener to say that it is done.
+        must_settle: a listener that does not say so in time ends the member: what it is doing must not outlive the partitions.
     """
 
     def __init__(
@@ -88,13 +90,22 @@ class ConsumerOwner:
         loop: asyncio.AbstractEventLoop,
         listener: Listener,
         drain_timeout_s: float,
+        *,
+        settle_timeout_s: float = STALL_S,
+        must_settle: bool = False,
     ) -> None:
         self._config = {**config, "on_commit": self._on_commit, "error_cb": self._on_error}
         self._eager = config.get("partition.assignment.strategy") in _EAGER
         self._topics = list(topics)
         self._loop = loop
         self._listener = listener
-        self._drain_timeout_s = drain_timeout_s
+        self._drain_timeout_s = drain_timeout_s + settle_timeout_s
+        self._must_settle = must_settle
+        self._consumer: Consumer | None = None
+        self._instance: str = config["group.instance.id"]
+        self._committer = Committer(
+            lambda commits, error: self._post(listener.on_committed, commits, error), self._instance
+        )
         self._commands: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="kafka-owner", daemon=True)
         self._stopping = threading.Event()
@@ -105,9 +116,7 @@ class ConsumerOwner:
         self._assigned: set[PartitionKey] = set()
         self._paused: set[PartitionKey] = set()
         self._held: list[Message] = []
-        self._committing: list[PartitionCommit] | None = None
         self._last_commits: list[PartitionCommit] = []
-        self._metadata_size_max = METADATA_SIZE_MAX
         self._watermarks_at = 0.0
         self._reachable = True
         self._closed: asyncio.Event = asyncio.Event()
@@ -143,8 +152,18 @@ class ConsumerOwner:
             commits: what to commit.
             wait: fetch nothing until it is acknowledged.
         """
-        command = self._commit_sync_live if wait else self._commit_async
+        command = self._committer.send_and_wait if wait else self._committer.send
         self._commands.put(lambda consumer: command(consumer, commits))
+
+    def rewind(self, keys: Iterable[PartitionKey]) -> None:
+        """Start these partitions again where the group's commits are; `on_assigned` follows for those that are still ours."""
+        keys = list(keys)
+        self._commands.put(lambda consumer: self._rewind(consumer, keys))
+
+    @property
+    def consumer(self) -> Consumer | None:
+        """The consumer, for what any thread may ask of it; None before it is made and once it is being closed."""
+        return self._consumer
 
     async def stop(self, last_commits: list[PartitionCommit]) -> None:
         """Commit for the last time, synchronously, and close. A static member keeps its place in the group."""
@@ -163,14 +182,14 @@ class ConsumerOwner:
     def _run(self) -> None:
         consumer: Consumer | None = None
         try:
-            consumer = Consumer(self._config)
+            self._consumer = consumer = Consumer(self._config)
             consumer.subscribe(
                 self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
             )
             while not self._stopping.is_set():
                 self._turn(consumer)
             self._run_commands(consumer)
-            self._commit_sync(consumer, self._last_commits)
+            self._committer.send_last(consumer, self._last_commits)
         except RuntimeFailure as failure:
             self._post(self._listener.on_failure, failure)
         except KafkaException as error:
@@ -180,6 +199,7 @@ class ConsumerOwner:
             self._post(self._listener.on_failure, TemporaryError(f"the owner thread failed: {error!r}"))
         finally:
             self._stopping.set()
+            self._consumer = None
             if consumer is not None:
                 consumer.close()
             self._post(self._closed.set)
@@ -236,7 +256,7 @@ class ConsumerOwner:
         Only poll() runs callbacks, and it may bring one message along, which waits for the next batch: without this the
         commits, one in flight at most, would stand still for as long as the buffers are full.
         """
-        if self._committing is not None and (message := consumer.poll(0)) is not None:
+        if self._committer.in_flight and (message := consumer.poll(0)) is not None:
             self._held.append(message)
 
     def _usable(self, message: Message) -> bool:
@@ -244,29 +264,9 @@ class ConsumerOwner:
         if error is None:
             self._tell_reachable(reachable=True)
             return True
-        self._raise_if_final(error)
+        raise_if_final(error, self._instance)
         _log.warning("the broker reports: %s", error)
         return False
-
-    def _raise_if_final(self, error: KafkaError) -> None:
-        code = error.code()
-        if code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's local codes have this form
-            msg = (
-                f"the group has no usable committed offset and spec.kafka.autoOffsetReset is Error ({error.str()}); "
-                "commit one with `pconsumer offsets reset`, or choose Earliest or Latest"
-            )
-            raise PermanentError(msg)
-        # poll() tells a fatal error under one code for all; only its text then says which one it was.
-        fatal = error.fatal() or code == KafkaError._FATAL  # noqa: SLF001 - as above
-        if code == KafkaError.FENCED_INSTANCE_ID or (fatal and _FENCED in error.str()):
-            msg = f"another process took this member's instance id {self._config['group.instance.id']!r}; only one may run"
-            raise TemporaryError(msg)
-        if code in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}:
-            msg = f"the broker refuses access: {error.str()}"
-            raise PermanentError(msg)
-        if fatal:
-            msg = f"the Kafka client ended: {error.str()}"
-            raise TemporaryError(msg)
 
     def _pause(self, consumer: Consumer, keys: list[PartitionKey]) -> None:
         chosen = self._assigned.intersection(keys)
@@ -279,58 +279,17 @@ class ConsumerOwner:
         if not self._stalled:
             consumer.resume(_partitions(chosen))
 
-    # Commits
-
-    def _commit_async(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
-        current = [commit for commit in commits if commit.source.live]
-        if not current:
-            self._post(self._listener.on_committed, commits, "revoked meanwhile")
-            return
-        self._committing = commits
-        try:
-            commit_async(consumer, [to_commit(commit, self._metadata_size_max) for commit in current])
-        except KafkaException as error:
-            self._committing = None
-            self._commit_failed(commits, error.args[0])
-
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        commits, self._committing = self._committing, None
-        if commits is None:
-            return
-        failed = error or next((p.error for p in partitions if p.error is not None), None)
-        if failed is None:
+        if self._committer.on_commit(error, partitions):
             self._tell_reachable(reachable=True)
-            self._post(self._listener.on_committed, commits, None)
-        else:
-            self._commit_failed(commits, failed)
 
-    def _commit_failed(self, commits: list[PartitionCommit], error: KafkaError) -> None:
-        if error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
-            self._metadata_size_max = max(64, self._metadata_size_max // 2)
-            _log.warning(
-                "the broker's offset.metadata.max.bytes is smaller: maps are cut to %d", self._metadata_size_max
-            )
-        self._post(self._listener.on_committed, commits, error.str())
-        self._raise_if_final(error)
-
-    def _commit_sync_live(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
-        current = [commit for commit in commits if commit.source.live]
-        if current:
-            self._commit_sync(consumer, current)
-        else:
-            self._post(self._listener.on_committed, commits, "revoked meanwhile")
-
-    def _commit_sync(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
-        if not commits:
-            return
-        failed: KafkaError | None = None
-        try:
-            commit_sync(consumer, [to_commit(commit, self._metadata_size_max) for commit in commits])
-        except KafkaException as error:
-            failed = error.args[0]
-        if failed is not None:
-            _log.warning("the last commit failed (%s): its records may be handled again", failed)
-        self._post(self._listener.on_committed, commits, None if failed is None else failed.str())
+    def _rewind(self, consumer: Consumer, keys: list[PartitionKey]) -> None:
+        # An eager assignment is one whole, which only can be given anew as a whole.
+        chosen = sorted(self._assigned) if self._eager else [key for key in keys if key in self._assigned]
+        self._forget(chosen)
+        if chosen:
+            self._unassign(consumer, _partitions(chosen))
+            self._on_assign(consumer, _partitions(chosen))
 
     # Rebalance callbacks: run inside poll, consume and close
 
@@ -350,7 +309,7 @@ class ConsumerOwner:
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         keys = [PartitionKey(p.topic, p.partition) for p in partitions]
         if not self._stopping.is_set():
-            self._commit_sync(consumer, self._drain(keys))
+            self._committer.send_last(consumer, self._drain(keys))
             self._post(self._revoked, keys, False)
         self._forget(keys)
         self._unassign(consumer, partitions)
@@ -377,7 +336,7 @@ class ConsumerOwner:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's local codes have this form
             self._tell_reachable(reachable=False)
         else:
-            self._raise_if_final(error)
+            raise_if_final(error, self._instance)
 
     # Crossing to the event loop
 
@@ -411,7 +370,7 @@ class ConsumerOwner:
     def _drain(self, keys: list[PartitionKey]) -> list[PartitionCommit]:
         """Wait for the event loop to drain these partitions; it keeps to the drain timeout by itself."""
         future = asyncio.run_coroutine_threadsafe(self._listener.on_revoking(keys), self._loop)
-        deadline = time.monotonic() + self._drain_timeout_s + STALL_S
+        deadline = time.monotonic() + self._drain_timeout_s
         while time.monotonic() < deadline:
             self.polled_at = time.monotonic()
             try:
@@ -419,6 +378,9 @@ class ConsumerOwner:
             except concurrent.futures.TimeoutError:
                 continue
         future.cancel()
+        if self._must_settle:
+            msg = "a transaction did not end before its partitions had to be given up"
+            raise TemporaryError(msg)
         _log.warning(
             "the event loop did not drain %d partitions in time: their records may be handled again", len(keys)
         )

@@ -19,7 +19,8 @@ from parallel_consumer_runtime.offsets import OffsetMap, OffsetMetadataError, de
 METADATA_SIZE_MAX = 4096
 """Characters; the broker's default of offset.metadata.max.bytes."""
 _LOOKUP_TIMEOUT_S = 5.0
-_LOOKUP_DEADLINE_S = 30.0
+_LOOKUP_DEADLINE_S = 60.0
+"""Longer than a transaction, and its end by the broker, that another member left open: until then the offsets are unstable."""
 _LOOKUP_PAUSE_S = 0.1
 """Between two tries: a coordinator that is moving refuses at once, and would be asked without end."""
 
@@ -38,7 +39,7 @@ class Start(NamedTuple):
 
 
 def starts(consumer: Consumer, partitions: Sequence[TopicPartition], *, latest: bool = False) -> list[Start]:
-    """Ask the group for its commits. Owner thread; blocks up to 30 s.
+    """Ask the group for its commits. Owner thread; blocks up to a minute.
 
     Args:
         consumer: whose group.

@@ -12,9 +12,21 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from parallel_consumer_runtime.errors import TemporaryError
 from parallel_consumer_runtime.handlers import Result
+from parallel_consumer_runtime.results import Undelivered
 
 POLL_TIMEOUT_S = 0.1
 FLUSH_TIMEOUT_S = 10.0
+
+_TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+NEVER_TOO_LARGE_BYTES = 16_384
+"""A whole batch is refused for one record that is too large. A record of no more than this, or than one that was taken
+before, only shared the batch."""
+_PERMANENT = {
+    KafkaError.INVALID_RECORD,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError._INVALID_ARG,  # noqa: SLF001 - librdkafka's local codes have this form
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
+}
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +34,7 @@ _log = logging.getLogger(__name__)
 class Delivery(Protocol):
     """What becomes of one group of produced records; called once, on the event loop's thread."""
 
-    def __call__(self, error: str | None) -> None:
+    def __call__(self, error: Undelivered | None) -> None:
         """All were acknowledged, or the first error."""
         ...
 
@@ -35,7 +47,7 @@ class _Group:
     def __init__(self, remaining: int, delivery: Delivery) -> None:
         self.remaining = remaining
         self.delivery = delivery
-        self.error: str | None = None
+        self.error: Undelivered | None = None
 
 
 class ResultProducer:
@@ -59,8 +71,18 @@ class ResultProducer:
         self._thread = threading.Thread(target=self._serve, name="kafka-producer", daemon=True)
         self._stopping = threading.Event()
         self._stopped = asyncio.Event()
-        self._delivered: list[tuple[_Group, str | None]] = []
+        # Filled by whichever thread serves the client, emptied by the loop.
+        self._delivered: deque[tuple[_Group, Undelivered | None]] = deque()
+        self._holding = False
+        """What is sent waits: a transaction is being ended."""
         self._waiting: deque[tuple[str, Result, _Group]] = deque()
+        self._taken_bytes = NEVER_TOO_LARGE_BYTES
+        """The size of the largest record that a broker took."""
+        self.outstanding = 0
+        """Records that are on their way."""
+        self.idle = asyncio.Event()
+        """None is."""
+        self.idle.set()
         self.acknowledged = 0
         """Records that the broker acknowledged."""
 
@@ -72,7 +94,7 @@ class ResultProducer:
         """Produce all of them; never blocks. Bounded by the engine: each belongs to a record that it buffers."""
         group = _Group(len(results), delivery)
         for result in results:
-            if self._waiting or not self._produce(topic, result, group):
+            if self._holding or self._waiting or not self._produce(topic, result, group):
                 self._waiting.append((topic, result, group))
 
     async def stop(self) -> None:
@@ -94,7 +116,12 @@ class ResultProducer:
         except BufferError:
             return False
         except KafkaException as error:
-            self._loop.call_soon(self._report, [(group, error.args[0].str())])
+            # Refused by the client itself, so that it stands for no other record.
+            permanent = error.args[0].code() in _PERMANENT | _TOO_LARGE
+            self._delivered.append((group, Undelivered(error.args[0].str(), permanent)))
+            self._loop.call_soon(self._report)
+        self.outstanding += 1
+        self.idle.clear()
         return True
 
     def _serve(self) -> None:
@@ -105,16 +132,24 @@ class ResultProducer:
         self._hand_over()
         self._loop.call_soon_threadsafe(self._stopped.set)
 
-    def _on_delivery(self, group: _Group, error: KafkaError | None, _message: Message) -> None:
-        self._delivered.append((group, None if error is None else error.str()))
+    def _on_delivery(self, group: _Group, error: KafkaError | None, message: Message) -> None:
+        size_bytes = len(message.value() or b"") + len(message.key() or b"")
+        if error is None:
+            self._taken_bytes = max(self._taken_bytes, size_bytes)
+            self._delivered.append((group, None))
+        else:
+            permanent = error.code() in _PERMANENT or (error.code() in _TOO_LARGE and size_bytes > self._taken_bytes)
+            self._delivered.append((group, Undelivered(error.str(), permanent)))
 
     def _hand_over(self) -> None:
         if self._delivered:
-            delivered, self._delivered = self._delivered, []
-            self._loop.call_soon_threadsafe(self._report, delivered)
+            self._loop.call_soon_threadsafe(self._report)
 
-    def _report(self, delivered: list[tuple[_Group, str | None]]) -> None:
-        for group, error in delivered:
+    def _report(self) -> None:
+        # No more than there were: what comes meanwhile has a report of its own.
+        for _ in range(len(self._delivered)):
+            group, error = self._delivered.popleft()
+            self.outstanding -= 1
             group.remaining -= 1
             if error is None:
                 self.acknowledged += 1
@@ -122,7 +157,12 @@ class ResultProducer:
                 group.error = group.error or error
             if group.remaining == 0:
                 group.delivery(group.error)
-        while self._waiting:
+        self._produce_waiting()
+        if not self.outstanding:
+            self.idle.set()
+
+    def _produce_waiting(self) -> None:
+        while self._waiting and not self._holding:
             topic, result, group = self._waiting[0]
             if not self._produce(topic, result, group):
                 return

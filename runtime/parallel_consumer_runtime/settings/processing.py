@@ -11,6 +11,8 @@ from parallel_consumer_runtime.settings.outcomes import DeadLetterSpec, Deferral
 from parallel_consumer_runtime.settings.pace import BatchSpec, BufferSpec, ConcurrencySpec, RateLimitSpec
 from parallel_consumer_runtime.settings.quantities import Duration, between
 
+TRANSACTION_MAX_S = 10.0
+
 
 class Ordering(StrEnum):
     """What may not run beside each other."""
@@ -61,6 +63,7 @@ class CommitMode(StrEnum):
 
     ASYNC = "Async"
     SYNC = "Sync"
+    TRANSACTIONAL = "Transactional"
 
 
 class ProcessingSpec(SettingsModel):
@@ -111,7 +114,9 @@ class ProcessingSpec(SettingsModel):
     """Commit also when so many records were completed since the last commit; 0 is by time alone. Live."""
     commit_mode: CommitMode = CommitMode.ASYNC
     """Async: fetching goes on while a commit is on its way, one at most. Sync: it waits, which bounds what a crash repeats
-    more tightly and costs throughput. Async, because a short interval bounds it well enough."""
+    more tightly and costs throughput. Transactional: results, dead letters and offsets become visible together, once for each
+    record, to whoever reads committed; results wait for the interval, and its end holds up producing for a moment. Async,
+    because a short interval bounds repetition well enough for handlers that may run twice."""
     drain_timeout: Annotated[Duration, between("0s", "1h")] = 30.0
     """On shutdown or revocation: how long records in flight may take to end before their partition is given up."""
     paused: bool = False
@@ -128,6 +133,13 @@ class ProcessingSpec(SettingsModel):
     def _sub_partitions_replace_keys(self) -> Self:
         if self.sub_partitions is not None and self.ordering != Ordering.KEY:
             msg = "subPartitions needs ordering Key"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _transactions_end_in_time(self) -> Self:
+        if self.commit_mode == CommitMode.TRANSACTIONAL and self.commit_interval > TRANSACTION_MAX_S:
+            msg = "commitInterval must be at most 10s with commitMode Transactional: the broker aborts what stays open"
             raise ValueError(msg)
         return self
 

@@ -1,0 +1,106 @@
+"""Commits of one consumer: one asynchronous commit in flight, synchronous ones at the end of an assignment. Owner thread."""
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from parallel_consumer_runtime.core import PartitionCommit
+from parallel_consumer_runtime.kafka.final_errors import raise_if_final
+from parallel_consumer_runtime.kafka.librdkafka import commit_async, commit_sync
+from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, to_commit
+
+_METADATA_SIZE_MIN = 64
+
+_log = logging.getLogger(__name__)
+
+
+class Told(Protocol):
+    """Who hears what became of commits."""
+
+    def __call__(self, commits: Sequence[PartitionCommit], error: str | None) -> None:
+        """They were acknowledged, or failed with an error."""
+        ...
+
+
+class Committer:
+    """Writes commits, their maps cut to what the broker takes.
+
+    Args:
+        told: hears what became of each.
+        instance: the member's group.instance.id, for messages.
+    """
+
+    def __init__(self, told: Told, instance: str) -> None:
+        self._told = told
+        self._instance = instance
+        self._in_flight: list[PartitionCommit] | None = None
+        self._metadata_size_max = METADATA_SIZE_MAX
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether an asynchronous commit is on its way."""
+        return self._in_flight is not None
+
+    def send(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
+        """Commit asynchronously; `on_commit` hears of it. One at a time: the caller waits for it."""
+        if not (current := self._current(commits)):
+            return
+        self._in_flight = commits
+        try:
+            commit_async(consumer, [to_commit(commit, self._metadata_size_max) for commit in current])
+        except KafkaException as error:
+            self._in_flight = None
+            self._failed(commits, error.args[0])
+
+    def send_and_wait(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
+        """Commit, and return when it is acknowledged or failed."""
+        if not (current := self._current(commits)):
+            return
+        try:
+            commit_sync(consumer, [to_commit(commit, self._metadata_size_max) for commit in current])
+        except KafkaException as error:
+            self._failed(commits, error.args[0])
+        else:
+            self._told(commits, None)
+
+    def send_last(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
+        """Commit for partitions that are being given up: there is no other try, whatever becomes of it."""
+        if not commits:
+            return
+        try:
+            commit_sync(consumer, [to_commit(commit, self._metadata_size_max) for commit in commits])
+        except KafkaException as error:
+            words = error.args[0].str()
+            _log.warning("the last commit failed (%s): its records may be handled again", words)
+            self._told(commits, words)
+        else:
+            self._told(commits, None)
+
+    def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> bool:
+        """Take the client's callback. Return whether the brokers answered well."""
+        commits, self._in_flight = self._in_flight, None
+        if commits is None:
+            return False
+        failed = error or next((p.error for p in partitions if p.error is not None), None)
+        if failed is not None:
+            self._failed(commits, failed)
+            return False
+        self._told(commits, None)
+        return True
+
+    def _current(self, commits: list[PartitionCommit]) -> list[PartitionCommit]:
+        current = [commit for commit in commits if commit.source.live]
+        if not current:
+            self._told(commits, "revoked meanwhile")
+        return current
+
+    def _failed(self, commits: list[PartitionCommit], error: KafkaError) -> None:
+        if error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+            self._metadata_size_max = max(_METADATA_SIZE_MIN, self._metadata_size_max // 2)
+            _log.warning(
+                "the broker's offset.metadata.max.bytes is smaller: maps are cut to %d", self._metadata_size_max
+            )
+        self._told(commits, error.str())
+        raise_if_final(error, self._instance)
