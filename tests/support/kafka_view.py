@@ -7,9 +7,9 @@ METHOD ARGUMENT…` prints the method's answer as JSON.
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import admin as kafka_admin
@@ -26,7 +26,9 @@ COORDINATOR_ON_ITS_WAY = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
+    KafkaError._WAIT_COORD,
 )
+Answer = TypeVar("Answer")
 QUIET: dict[str, str | int] = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 
 
@@ -100,13 +102,13 @@ class KafkaView:
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
         """Return the committed offset and metadata of each partition that has one."""
         wanted = [(topic, partition) for partition in range(self.topics()[topic])]
-        answer = committed(self._asker(group), wanted, timeout_s=REQUEST_TIMEOUT_S)
+        answer = self._coordinated(group, lambda asker: committed(asker, wanted, timeout_s=REQUEST_TIMEOUT_S))
         return {one.partition: Committed(one.offset, one.metadata) for one in answer if one.offset >= 0}
 
     def commit(self, group: str, topic: str, offsets: dict[int, Committed]) -> None:
         """Commit offsets and metadata for a group that has no members."""
         positions = [Position(topic, partition, one.offset, one.metadata) for partition, one in offsets.items()]
-        commit_sync(self._asker(group), positions)
+        self._coordinated(group, lambda asker: commit_sync(asker, positions))
 
     def group(self, group: str) -> GroupView:
         """Describe a group; one that the broker does not know is `DEAD`."""
@@ -137,6 +139,21 @@ class KafkaView:
             consumer.close()
         self._askers.clear()
         self._log = None
+
+    def _coordinated(self, group: str, ask: Callable[[Consumer], Answer]) -> Answer:
+        """Ask a group's coordinator, again while it is on its way: a broker's first group makes the offsets topic."""
+        answers: list[Answer] = []
+
+        def asked() -> bool:
+            try:
+                answers.append(ask(self._asker(group)))
+            except KafkaException as error:
+                if error.args[0].code() not in COORDINATOR_ON_ITS_WAY:
+                    raise
+            return bool(answers)
+
+        wait_until(asked, f"{group} has a coordinator", REQUEST_TIMEOUT_S)
+        return answers[0]
 
     def _asker(self, group: str) -> Consumer:
         """Return a consumer that never joins the group; it only asks and commits."""
