@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 PYTHON ?= python3
 
-.PHONY: help setup setup-cluster lint type test unit broker cluster demo bench crds requirements clean
+.PHONY: help setup setup-cluster lint type test unit broker cluster demo bench crds systems requirements clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ bench: setup ## records per second beside a plain loop and a bare consumer, on a
 
 crds: setup ## generate crds/ from the models
 	@$(PY) -m parallel_consumer_operator.api.crd
+
+systems: setup ## write docs/systems.md: each behaviour and the tests that proved it in the last full `make test`
+	@$(PY) -m tests.support.systems write
 
 requirements: setup ## export the images' hash-locked requirements from uv.lock
 	@.ci/requirements.sh

@@ -58,6 +58,7 @@ def ours(offsets: OffsetMap) -> dict[str, str]:
     return found
 
 
+@pytest.mark.proves(7)
 def test_what_java_writes_is_read_here_as_the_same_map(figure: Callable[[object], None]) -> None:
     """Every encoding of every map; the plain ones are the same bytes, and our choices are as short."""
     maps = random_maps(SEED)
@@ -79,6 +80,7 @@ def test_what_java_writes_is_read_here_as_the_same_map(figure: Callable[[object]
     figure(f"the chosen ones take {our_characters} characters, Java's {theirs_characters}")
 
 
+@pytest.mark.proves(7)
 def test_what_is_written_here_is_read_by_java_as_the_same_map(figure: Callable[[object], None]) -> None:
     """Every encoding of every map, the one that we choose, and the part of it that a small limit keeps."""
     maps = random_maps(SEED + 1)

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from parallel_consumer_runtime.settings import ConcurrencySpec, MemberState, ParallelConsumerSpec
 from tests.support.checkers import every_checker, judge, report
 from tests.support.commit_watch import CommitWatch
@@ -21,6 +23,7 @@ def _with(spec: ParallelConsumerSpec, **processing: object) -> ParallelConsumerS
     return spec.model_copy(update={"processing": spec.processing.model_copy(update=processing)})
 
 
+@pytest.mark.proves(16)
 def test_concurrency_reaches_a_running_member_and_moves_nothing(
     kafka: KafkaBroker, topic: str, group: str, tmp_path: Path, figure: Callable[[object], None]
 ) -> None:
@@ -50,6 +53,7 @@ def test_concurrency_reaches_a_running_member_and_moves_nothing(
     assert not violations, report(violations)
 
 
+@pytest.mark.proves(10, 16)
 def test_pausing_stops_the_handlers_and_keeps_the_membership(
     kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
 ) -> None:

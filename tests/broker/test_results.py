@@ -31,6 +31,7 @@ def dead_topic(kafka: KafkaBroker, unique: str) -> str:
     return name
 
 
+@pytest.mark.proves(11)
 def test_every_completed_input_has_its_result_even_after_a_kill(
     kafka: KafkaBroker, topic: str, results_topic: str, group: str, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_every_completed_input_has_its_result_even_after_a_kill(
     assert {one.value for one in received} == {one.value for one in inputs}
 
 
+@pytest.mark.proves(11)
 def test_an_input_whose_result_is_refused_is_not_complete(
     kafka: KafkaBroker, topic: str, results_topic: str, group: str, tmp_path: Path
 ) -> None:
@@ -87,6 +89,7 @@ def test_an_input_whose_result_is_refused_is_not_complete(
         assert "not acknowledged" in members.process(0).text()
 
 
+@pytest.mark.proves(13)
 def test_a_record_that_used_up_its_attempts_becomes_a_dead_letter(
     kafka: KafkaBroker, topic: str, dead_topic: str, group: str, tmp_path: Path
 ) -> None:

@@ -4,12 +4,15 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.support.kafka import KafkaBroker
 from tests.support.members import Members, spec_for
 from tests.support.traffic import Traffic
 from tests.support.waiting import wait_until
 
 
+@pytest.mark.proves(26)
 def test_restarts_keep_generation_instance_ids_and_assignment(
     kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
 ) -> None:
@@ -40,6 +43,7 @@ def test_restarts_keep_generation_instance_ids_and_assignment(
         assert unmoved.epoch == other.epoch
 
 
+@pytest.mark.proves(27)
 def test_a_fenced_member_ends_instead_of_looking_ready(
     kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
 ) -> None:

@@ -98,6 +98,7 @@ def _twice(handled: Mapping[Place, int]) -> list[Place]:
     return sorted(place for place, times in handled.items() if times > 1)
 
 
+@pytest.mark.proves(7, 9)
 @pytest.mark.timeout(240)
 def test_ours_finishes_what_java_began(
     kafka: KafkaBroker, topic: str, group: str, tmp_path: Path, figure: Callable[[object], None]
@@ -135,6 +136,7 @@ def test_ours_finishes_what_java_began(
     assert moving.finished()
 
 
+@pytest.mark.proves(7)
 @pytest.mark.timeout(240)
 def test_java_finishes_what_ours_began(
     kafka: KafkaBroker, topic: str, group: str, tmp_path: Path, figure: Callable[[object], None]

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -169,6 +170,7 @@ EngineMachine.TestCase.settings = settings(max_examples=300, stateful_step_count
 TestEngine = EngineMachine.TestCase
 
 
+@pytest.mark.proves(1)
 def test_a_key_runs_in_order_and_others_beside_it() -> None:
     """With one key blocked, every other key goes on; the blocked key's records follow in offset order."""
     engine = Engine("Key", WIDE, 10)
@@ -183,6 +185,7 @@ def test_a_key_runs_in_order_and_others_beside_it() -> None:
     assert [r.offset for r in drain(engine)] == [1]
 
 
+@pytest.mark.proves(11)
 def test_a_key_stays_held_until_its_results_are_acknowledged() -> None:
     """The handler's place is free while results are on their way; the key is not."""
     engine = Engine("Key", WIDE, 1)
@@ -217,6 +220,7 @@ def test_a_task_of_an_old_assignment_completes_nothing_of_the_new_one() -> None:
     assert partition.ledger.committable == 1
 
 
+@pytest.mark.proves(17)
 def test_a_full_partition_is_paused_alone_and_resumed_below_half() -> None:
     """A partition at its bound is paused; the others are not; half of the bound resumes it."""
     engine = Engine("Unordered", Bounds(10, 1000, 10**6), 100)
@@ -236,6 +240,7 @@ def test_a_full_partition_is_paused_alone_and_resumed_below_half() -> None:
     assert engine.flow().resume == [P0]
 
 
+@pytest.mark.proves(5)
 def test_bytes_bound_what_is_wanted() -> None:
     """Nothing more is wanted once the bytes' bound is reached, until a quarter of it is free."""
     engine = Engine("Unordered", Bounds(1000, 1000, 100), 100)
@@ -249,6 +254,7 @@ def test_bytes_bound_what_is_wanted() -> None:
     assert engine.flow().wanted
 
 
+@pytest.mark.proves(8)
 def test_a_map_that_is_nearly_full_holds_new_offsets_back_until_it_shrinks() -> None:
     """With many gaps over a wide span only offsets inside the map are handed out, and the rest once it is smaller."""
     engine = Engine("Unordered", WIDE, 100_000)

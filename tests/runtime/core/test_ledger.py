@@ -27,6 +27,7 @@ def expand(ranges: tuple[tuple[int, int], ...]) -> set[int]:
     return {offset for first, last in ranges for offset in range(first, last + 1)}
 
 
+@pytest.mark.proves(7)
 @settings(max_examples=500)
 @given(st.integers(0, 1000), st.data())
 def test_plans_what_a_naive_model_plans(base: int, data: st.DataObject) -> None:
@@ -126,6 +127,7 @@ def test_completing_twice_changes_nothing(twice: int) -> None:
     assert ledger.span == 2
 
 
+@pytest.mark.proves(14)
 def test_memory_follows_what_is_incomplete() -> None:
     """A million completions above one stuck record leave one entry behind."""
     ledger = Ledger(0)

@@ -72,6 +72,7 @@ def maps(draw: st.DrawFn) -> OffsetMap:
     return OffsetMap(base, position - 1, tuple(ranges))
 
 
+@pytest.mark.proves(7)
 @pytest.mark.parametrize(("known", "texts"), VECTORS)
 def test_known_vectors(known: OffsetMap, texts: tuple[str, ...]) -> None:
     """What the Java library commits is what is written, and is read back."""
@@ -89,6 +90,7 @@ def test_a_long_run_needs_the_wide_encodings() -> None:
             encode_as(known, encoding)
 
 
+@pytest.mark.proves(7)
 @settings(max_examples=20_000, deadline=None)
 @given(maps(), st.sampled_from(list(Encoding)))
 def test_round_trips(known: OffsetMap, encoding: Encoding) -> None:
@@ -113,6 +115,7 @@ def test_the_writer_takes_the_smallest(known: OffsetMap) -> None:
     assert len(encode(known)) == min(sizes)
 
 
+@pytest.mark.proves(8)
 @settings(max_examples=300, deadline=None)
 @given(maps(), st.integers(0, 120))
 def test_a_map_that_is_too_long_is_cut_to_what_fits(known: OffsetMap, size_max: int) -> None:
