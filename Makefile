@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 PYTHON ?= python3
 
-.PHONY: help setup setup-cluster lint type test unit broker cluster demo bench crds systems requirements clean
+.PHONY: help setup setup-cluster lint type test unit simulate broker cluster demo bench crds systems requirements clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,9 @@ test: setup ## every tier that this machine can run, tier by tier; REQUIRE=all f
 
 unit: setup ## the unit tier alone
 	@$(PY) -m tests.run unit
+
+simulate: setup ## 20,000 seeded runs of the core under faults, each replayable; writes docs/reliability.md
+	@$(PY) -m tests.support.simulation run --seeds 20000 --write
 
 broker: setup ## the tier with a real Apache Kafka alone
 	@$(PY) -m tests.run broker

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.meter import RECORDS_MAX_ENV, RESULT_ENV, SECONDS_MAX_ENV, WORK_MS_ENV
+from parallel_consumer_runtime.settings import ParallelConsumerSpec
 from tests.support.kafka import KAFKA_VERSION, KafkaBroker, why_unavailable
 from tests.support.members import Members, spec_for
 from tests.support.processes import REPOSITORY, TiedProcess
@@ -39,6 +40,9 @@ START_S = 30.0
 CSV = REPOSITORY / "docs" / "benchmarks.csv"
 REPORT = REPOSITORY / "docs" / "benchmarks.md"
 RUNTIME, LOOP, BARE = "parallel-consumer", "plain loop", "bare consumer"
+RESULTS, EXACTLY_ONCE = "parallel-consumer with results", "the same exactly once"
+RESULTS_TOPIC = "bench-results"
+RESULTS_WORK_MS, RESULTS_CONCURRENCY = 2.0, 100
 
 
 class Arm(NamedTuple):
@@ -77,7 +81,21 @@ def arms() -> list[Arm]:
         rows += [Arm(RUNTIME, work_ms, concurrency) for concurrency in CONCURRENCIES]
         if not work_ms:
             rows.append(Arm(BARE, work_ms, 1))
+    rows += [Arm(name, RESULTS_WORK_MS, RESULTS_CONCURRENCY) for name in (RESULTS, EXACTLY_ONCE)]
     return rows
+
+
+def _spec(kafka: KafkaBroker, topic: str, group: str, arm: Arm) -> ParallelConsumerSpec:
+    """Return the spec of one of this runtime's arms."""
+    if arm.name == RUNTIME:
+        handler, results, more = "work", None, {}
+    else:
+        handler, results = "work_with_result", RESULTS_TOPIC
+        more = {"commitMode": "Transactional"} if arm.name == EXACTLY_ONCE else {}
+    spec = spec_for(
+        kafka.bootstrap, topic, group, handler, results=results, concurrency={"fixed": arm.concurrency}, **more
+    )
+    return spec.model_copy(update={"handler": f"benchmarks.handlers:{handler}"})
 
 
 def measure(kafka: KafkaBroker, topic: str, arm: Arm, folder: Path, bounds: Mapping[str, str]) -> dict[str, float]:
@@ -93,11 +111,8 @@ def measure(kafka: KafkaBroker, topic: str, arm: Arm, folder: Path, bounds: Mapp
         "LOG_LEVEL": "WARNING",
     }
     timeout_s = float(bounds[SECONDS_MAX_ENV]) + START_S
-    if arm.name == RUNTIME:
-        spec = spec_for(kafka.bootstrap, topic, group, "work", concurrency={"fixed": arm.concurrency}).model_copy(
-            update={"handler": "benchmarks.handlers:work"}
-        )
-        with Members("bench", spec, folder) as members:
+    if arm.name in {RUNTIME, RESULTS, EXACTLY_ONCE}:
+        with Members("bench", _spec(kafka, topic, group, arm), folder) as members:
             process = members.start(0, extra=variables).process
             _wait(process, result, timeout_s)
     else:
@@ -176,7 +191,8 @@ process per arm with a fresh group; the clock runs from the first record handled
 
 Efficiency is records per second over (concurrency / nominal work). Occupancy is the time measured in handlers over
 (concurrency x elapsed): where it is higher than the efficiency, timers overshoot. In flight: median to peak. CPU
-seconds are per 100,000 records, of the arm's process alone. Every row of every run is in
+seconds are per 100,000 records, of the arm's process alone. The last two rows produce one result for each record, at least
+once and in transactions of 100 ms: their ratio is what exactly once costs. Every row of every run is in
 `docs/benchmarks.csv`.
 """
     )
@@ -198,6 +214,7 @@ def main() -> int:
     rows: list[Row] = []
     with KafkaBroker() as kafka, tempfile.TemporaryDirectory(prefix="bench-") as folder:
         kafka.create_topic("bench", PARTITIONS)
+        kafka.create_topic(RESULTS_TOPIC, PARTITIONS)
         began = time.monotonic()
         Traffic(kafka.bootstrap, "bench").send((f"key-{n % KEYS}", VALUE) for n in range(arguments.records))
         print(f"{arguments.records:,} records produced in {time.monotonic() - began:.0f} s", flush=True)

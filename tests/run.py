@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support import systems
+
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build"
 REQUIRE_ENV = "PCONSUMER_REQUIRE_TIERS"
@@ -77,6 +79,14 @@ TIERS = (
     Tier(
         "unit",
         (pytest("unit", "tests", "tests/operator", "tests/runtime", "tests/house", "-m", "not acceptance"),),
+        _always,
+    ),
+    Tier(
+        "simulation",
+        (
+            pytest("simulation", "tests", "tests/simulation"),
+            [sys.executable, "-m", "tests.support.simulation", "run", "--seeds", "20000"],
+        ),
         _always,
     ),
     Tier(
@@ -152,6 +162,9 @@ def main() -> int:
             f"{tier.name:8} {verdict}: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped, "
             f"{time.monotonic() - began:.0f} s"
         )
+    if not arguments.tiers and required == set(names) and good:
+        # Only a whole run can say what every behaviour is proven by.
+        good = systems.main(["check"]) == 0
     print("\n".join(["--- tiers", *lines, f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped"]))
     return 0 if good else 1
 

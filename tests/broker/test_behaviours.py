@@ -10,7 +10,7 @@ import pytest
 
 from parallel_consumer_runtime.settings import ParallelConsumerSpec
 from tests.support.checkers import every_checker, judge, report
-from tests.support.history import Start, read_history
+from tests.support.history import End, Start, read_history
 from tests.support.kafka import KafkaBroker
 from tests.support.members import Members, spec_for
 from tests.support.traffic import Traffic
@@ -69,12 +69,12 @@ def test_orderings(  # noqa: PLR0917 - fixtures, by name
     running = peak = 0
     beside: dict[int, int] = {}
     for event in events:
-        if type(event).__name__ not in {"Start", "End"}:
+        if not isinstance(event, Start | End):
             continue
         step = 1 if isinstance(event, Start) else -1
         running += step
         peak = max(peak, running)
-        place = event.at.partition  # type: ignore[union-attr]  # a start or an end
+        place = event.at.partition
         beside[place] = beside.get(place, 0) + step
         assert ordering != "Partition" or beside[place] <= 1
     assert peak <= (partitions if ordering == "Partition" else most)

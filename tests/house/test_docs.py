@@ -80,3 +80,23 @@ def test_the_readmes_manifest_is_one() -> None:
 
     (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     ParallelConsumerSpec.model_validate(yaml.safe_load(block)["spec"])
+
+
+HANDLERS_PAGE = (ROOT / "docs" / "handlers.md").read_text()
+
+
+@pytest.mark.parametrize("fragment", re.findall(r"```yaml\n(.*?)```", HANDLERS_PAGE, re.DOTALL))
+def test_every_fragment_of_the_handlers_page_fits_the_schema(fragment: str) -> None:
+    """What a reader copies under `spec` is accepted."""
+    import yaml  # noqa: PLC0415 - only here
+
+    from parallel_consumer_runtime.settings import ParallelConsumerSpec  # noqa: PLC0415 - only here
+    from tests.support.corpus import manifest  # noqa: PLC0415 - only here
+
+    ParallelConsumerSpec.model_validate({**manifest()["spec"], **yaml.safe_load(fragment)})
+
+
+@pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", HANDLERS_PAGE, re.DOTALL))
+def test_every_example_of_the_handlers_page_runs(example: str) -> None:
+    """What a reader copies imports what exists."""
+    exec(compile(example, "docs/handlers.md", "exec"), {})
