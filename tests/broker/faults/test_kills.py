@@ -77,9 +77,9 @@ def _judged(loop: _Loop, started: float, figure: Callable[[object], None]) -> No
     latency_max_s = COMMIT_LATENCY_MAX_S + loop.watch.slowest_s
     bound = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=latency_max_s)
     usual = DuplicatesWithinBound(commit_interval_s=COMMIT_INTERVAL_S, commit_latency_s=COMMIT_LATENCY_S)
-    for cost in bound.costs(events):
-        if cost.rate:
-            figure(cost)
+    costs = [cost for cost in bound.costs(events) if cost.rate]
+    worst = max(costs, key=lambda cost: cost.duplicates)
+    figure(f"{len(costs)} faults, {sum(cost.duplicates for cost in costs)} handled again; most of them by {worst}")
     elapsed_s = time.monotonic() - started
     figure(
         f"{loop.traffic.produced} records, {len(events)} events, {elapsed_s:.0f} s, slowest answer {loop.watch.slowest_s * 1000:.0f} ms"
