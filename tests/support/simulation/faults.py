@@ -153,7 +153,7 @@ class Faults:
         """A handler blocks the event loop; the owner thread goes on."""
         if (member := self._any_member()) is not None:
             self.world.note("event loop blocked", member.name)
-            member.blocked_until = self.world.now + self.world.dice.pick((0.5, 1.5))
+            member.blocked_until = self.world.now + self.world.dice.pick((0.5, 1.5, 3.0))
 
     def _expire(self) -> None:
         """A session ends: of a dead or frozen member, or, seldom, of a live one that was slow."""
@@ -161,7 +161,7 @@ class Faults:
         silent = [
             number
             for number, member in world.group.members.items()
-            if member.frozen or member.ended or world.dice.chance(0.2)
+            if member.frozen or member.ended or world.dice.chance(0.5)
         ]
         if silent:
             world.expire(world.dice.pick(silent))

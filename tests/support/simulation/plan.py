@@ -20,7 +20,7 @@ SOMETIMES = {
     "mark": 2.0,
     "compact": 5.0,
     "retain": 0.7,
-    "recreate": 3.2,
+    "recreate": 4.5,
     "lose metadata": 0.7,
     "garble metadata": 0.7,
     "foreign metadata": 1.0,
@@ -38,6 +38,8 @@ SOMETIMES = {
     "bounds": 0.6,
     "gates": 0.8,
 }
+DEAF = {"block": 4.0, "expire": 4.0}
+"""A member that loses its partitions and gets them back before its event loop has heard of it."""
 OUTCOMES = {
     "results": 0.25,
     "raise": 0.2,
@@ -93,16 +95,19 @@ class Plan:
         self.slow = pick((0.02, 0.1, 0.3)) if chance(0.4) else 0.0
         """Share of calls that do not end before the safety phase does."""
         character = dice.random()
-        if character < 0.42:
+        if character < 0.46:
             self._crowd()
             self.spread = chance(0.6)
-        elif character < 0.8:
+        elif character < 0.86:
             self._spread_out()
         self.undelivered = pick((0.1, 0.5)) if chance(0.4) else 0.0
         self.lookup_failures = 0.7 if chance(0.6) else 0.0
         self.outcomes, self.outcome_weights = _swarm(dice, {"done": 1.0}, OUTCOMES, 0.6)
         self.fates, self.fate_weights = _swarm(dice, {"now": 1.0}, FATES, 0.6)
-        kinds, weights = _swarm(dice, ALWAYS, SOMETIMES, 0.45)
+        always = ALWAYS
+        if chance(0.12):
+            always, self.members = {**ALWAYS, **DEAF}, 1
+        kinds, weights = _swarm(dice, always, SOMETIMES, 0.45)
         self.steps = dice.source.choices(kinds, cum_weights=weights, k=steps)
 
     def _crowd(self) -> None:

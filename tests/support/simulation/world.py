@@ -180,10 +180,12 @@ class World:
                 self.note("topic deleted and made again", key)
                 log = self.logs[key] = Log(key)
                 self.group.wanted = True
-                if self.dice.chance(0.3):
+                if self.dice.chance(0.15):
                     self.group.stored.pop(key, None)
                 stored = self.group.stored.get(key)
-                for _ in range(self.dice.below(2 + (0 if stored is None else 2 * stored.offset))):
+                for _ in range(
+                    self.dice.below(2 + (0 if stored is None else stored.offset * self.dice.pick((1, 1, 2))))
+                ):
                     self._append(log)
 
     # Steps
@@ -214,6 +216,9 @@ class World:
 
     def _loop(self) -> None:
         if (member := self._one_that_runs()) is not None:
+            if self.dice.chance(0.3):  # a tick that was due before what the owner thread tells
+                member.loop.flow()
+                member.loop.commit()
             member.loop.step(1 + self.dice.below(4))
 
     def _handle(self) -> None:
