@@ -29,6 +29,7 @@ PROGRESS_EVERY_S = 10.0
 def run(arguments: argparse.Namespace) -> int:
     """Run many seeds; fail when one fails, or when something was seen too seldom."""
     outcome: Outcome | None = None
+    of = commit()  # before the run: it may take long, and the tree goes on
     told_s = 0.0
     for outcome in run_many(arguments.first, arguments.seeds, arguments.steps, arguments.jobs):
         if outcome.elapsed_s - told_s >= PROGRESS_EVERY_S:
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(summary(outcome))
     if arguments.write and not outcome.failures:
         title = "Simulation" if outcome.seeds < RELEASE_SEEDS else "Simulation, before a release"
-        write(title, ABOUT_RUN, [f"{summary(outcome)}; commit {commit()}.", "", *seen(outcome)])
+        write(title, ABOUT_RUN, [f"{summary(outcome)}; commit {of}.", "", *seen(outcome)])
     return 1 if outcome.failures or rare else 0
 
 
@@ -66,10 +67,11 @@ def replay(arguments: argparse.Namespace) -> int:
 
 def planted(arguments: argparse.Namespace) -> int:
     """Look for every planted bug."""
+    of = commit()
     found = find_all_planted(arguments.seeds, arguments.jobs)
     print("\n".join(found_table(found)))
     if arguments.write:
-        write("Planted bugs", ABOUT_PLANTED, [f"Commit {commit()}.", "", *found_table(found)])
+        write("Planted bugs", ABOUT_PLANTED, [f"Commit {of}.", "", *found_table(found)])
     return 1 if any(each.seed is None for each in found) else 0
 
 
