@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.simulation import World
-from tests.support.simulation.planted import PLANTED
+from tests.support.simulation.planted import PLANTED, planted
 from tests.support.simulation.report import found_table, summary, too_rare
 from tests.support.simulation.running import find_all_planted, kept_seeds, quiet, run_seeds
 
@@ -63,14 +63,12 @@ def test_every_planted_bug_is_found() -> None:
 
 
 def test_a_failing_seed_tells_how_to_replay_it() -> None:
-    """The failure's line is the command."""
+    """The failure's line is the command, and the command shows the same run."""
+    with planted(PLANTED[0]):
+        failure = run_seeds(0, 20).failures[0]
+    command = f"-m tests.support.simulation replay {failure.seed}"
+    assert f"python {command}" in str(failure)
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.support.simulation", "replay", "7", "--steps", "50"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
+        [sys.executable, *command.split()], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
     )
-    quiet()
-    assert ran.stdout.splitlines()[-1] == f"seed 7: nothing broke; trace {World(7, 50).run()}"
+    assert ran.stdout.splitlines()[-1] == f"seed {failure.seed}: nothing broke; trace {World(failure.seed).run()}"
