@@ -92,6 +92,8 @@ RULES: dict[str, list[Schema]] = {
     ],
     "spec.processing.deadLetter.stop": [
         _rule("has(self.maxConsecutive) || has(self.maxRatio)", "set maxConsecutive, maxRatio, or both"),
+        # The server compares a whole number with the whole part of the bound: 0 passes for 0.001.
+        _rule("!has(self.maxRatio) || self.maxRatio >= 0.001", "maxRatio must be at least 0.001", ".maxRatio"),
     ],
     "spec.processing.retryTopic": [
         _rule(
