@@ -68,7 +68,8 @@ class OnlyExcusedRepeats:
             befell = excuse.life in {None, before.life} and before.start_ns <= excuse.until_ns
             if befell and (before.end_ns is None or before.end_ns >= excuse.from_ns - self._commit_ns):
                 return excuse
-            if excuse.life == again.life and excuse.from_ns <= again.start_ns <= excuse.until_ns:
+            # A process may be stopped between reading the clock and writing the line: the line then comes when it goes on.
+            if excuse.life == again.life and excuse.from_ns - self._commit_ns <= again.start_ns <= excuse.until_ns:
                 return excuse
         return None
 
