@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 PYTHON ?= python3
 
-.PHONY: help setup setup-cluster lint type test unit simulate broker cluster demo bench crds systems requirements clean
+.PHONY: help setup setup-cluster lint type test unit simulate reliability-release broker cluster demo bench crds systems requirements clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,10 @@ unit: setup ## the unit tier alone
 
 simulate: setup ## 20,000 seeded runs of the core under faults, each replayable; writes docs/reliability.md
 	@$(PY) -m tests.support.simulation run --seeds 20000 --write
+
+reliability-release: setup ## every fault with a release's figures, and a million seeds (hours); writes docs/reliability.md
+	@$(PY) -m tests.support.simulation run --seeds 1000000 --write
+	@$(PY) -m tests.support.reliability
 
 broker: setup ## the tier with a real Apache Kafka alone
 	@$(PY) -m tests.run broker

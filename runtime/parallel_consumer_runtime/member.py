@@ -146,7 +146,7 @@ class Member:
         """Partitions are ours."""
         self._rewinding = False
         for start in starts:
-            self._engine.assign(start.key, start.ledger)
+            self._engine.assign(start.key, start.ledger, start.assignment)
             self._metadata_errors += not start.readable
         self._rebalances += self._joined
         self._joined = True
@@ -297,10 +297,13 @@ class Member:
     def _flow(self) -> None:
         flow = self._engine.flow()
         if flow.pause:
-            self._owner.pause(flow.pause)
+            self._owner.pause(self._assignments(flow.pause))
         if flow.resume:
-            self._owner.resume(flow.resume)
+            self._owner.resume(self._assignments(flow.resume))
         self._owner.want(flow.wanted)
+
+    def _assignments(self, keys: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+        return {key: self._engine.partitions[key].assignment for key in keys}
 
     def _commit_if_due(self) -> None:
         if self._committing or self.state not in {MemberState.RUNNING, MemberState.PAUSED, MemberState.DRAINING}:

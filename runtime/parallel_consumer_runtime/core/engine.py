@@ -124,15 +124,21 @@ class Engine:
 
     # Assignment
 
-    def assign(self, key: PartitionKey, ledger: Ledger) -> Partition:
-        """Start a partition. Its records may be offered from now on."""
+    def assign(self, key: PartitionKey, ledger: Ledger, assignment: int = 0) -> Partition:
+        """Start a partition. Its records may be offered from now on.
+
+        Args:
+            key: which.
+            ledger: where it starts.
+            assignment: what its consumer calls this assignment.
+        """
         if key in self.partitions:
             self.revoke([key])
         self.epoch += 1
         # What nobody holds any more, and is not ours, is forgotten here, where it costs no record anything.
         self._shards = {known: held for known, held in self._shards.items() if held or known in self.partitions}
         shards = self._shards.setdefault(key, {})
-        partition = self.partitions[key] = Partition(key, self.epoch, ledger, shards)
+        partition = self.partitions[key] = Partition(key, self.epoch, ledger, shards, assignment)
         return partition
 
     def close(self, keys: Iterable[PartitionKey]) -> None:

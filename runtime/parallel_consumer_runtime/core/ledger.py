@@ -41,6 +41,8 @@ class Ledger:
             self._incomplete.update(dict.fromkeys(range(first, last + 1)))
         # Incomplete offsets of the map that were not delivered again yet: they may turn out to be gone from the log.
         self._expected: list[int] = list(self._incomplete)[::-1]
+        # A map without a gap means a higher offset than the one that it was committed at.
+        self.dirty = base is not None and self.committable != base
 
     @property
     def gaps(self) -> int:

@@ -31,6 +31,7 @@ class Partition:
 
     __slots__ = (
         "active",
+        "assignment",
         "buffered",
         "buffered_bytes",
         "committed",
@@ -45,8 +46,10 @@ class Partition:
         "throttled",
     )
 
-    def __init__(self, key: PartitionKey, epoch: int, ledger: Ledger, shards: Shards) -> None:
+    def __init__(self, key: PartitionKey, epoch: int, ledger: Ledger, shards: Shards, assignment: int = 0) -> None:
         self.key = key
+        self.assignment = assignment
+        """What its consumer calls this assignment."""
         self.epoch = epoch
         """The assignment that made it."""
         self.ledger = ledger

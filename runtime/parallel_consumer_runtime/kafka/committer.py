@@ -1,7 +1,7 @@
 """Commits of one consumer: one asynchronous commit in flight, synchronous ones at the end of an assignment. Owner thread."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -29,11 +29,13 @@ class Committer:
 
     Args:
         told: hears what became of each.
+        ours: whether a commit's assignment is the present one of its partition.
         instance: the member's group.instance.id, for messages.
     """
 
-    def __init__(self, told: Told, instance: str) -> None:
+    def __init__(self, told: Told, ours: Callable[[PartitionCommit], bool], instance: str) -> None:
         self._told = told
+        self._ours = ours
         self._instance = instance
         self._in_flight: list[PartitionCommit] | None = None
         self._metadata_size_max = METADATA_SIZE_MAX
@@ -67,10 +69,10 @@ class Committer:
 
     def send_last(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
         """Commit for partitions that are being given up: there is no other try, whatever becomes of it."""
-        if not commits:
+        if not commits or not (current := self._current(commits)):
             return
         try:
-            commit_sync(consumer, [to_commit(commit, self._metadata_size_max) for commit in commits])
+            commit_sync(consumer, [to_commit(commit, self._metadata_size_max) for commit in current])
         except KafkaException as error:
             words = error.args[0].str()
             _log.warning("the last commit failed (%s): its records may be handled again", words)
@@ -91,7 +93,9 @@ class Committer:
         return True
 
     def _current(self, commits: list[PartitionCommit]) -> list[PartitionCommit]:
-        current = [commit for commit in commits if commit.source.live]
+        # The loop may have planned before it heard that a partition was given up: sent now, its commit would take back
+        # what the next owner has committed.
+        current = [commit for commit in commits if self._ours(commit)]
         if not current:
             self._told(commits, "revoked meanwhile")
         return current

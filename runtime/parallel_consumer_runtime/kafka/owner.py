@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -104,7 +104,9 @@ class ConsumerOwner:
         self._consumer: Consumer | None = None
         self._instance: str = config["group.instance.id"]
         self._committer = Committer(
-            lambda commits, error: self._post(listener.on_committed, commits, error), self._instance
+            lambda commits, error: self._post(listener.on_committed, commits, error),
+            lambda commit: self._assigned.get(commit.source.key) == commit.source.assignment,
+            self._instance,
         )
         self._commands: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="kafka-owner", daemon=True)
@@ -113,7 +115,9 @@ class ConsumerOwner:
         self._handed_over = self._taken = 0
         self._wanted = True
         self._stalled = False
-        self._assigned: set[PartitionKey] = set()
+        self._assigned: dict[PartitionKey, int] = {}
+        """What is ours, and the number of its assignment: a command that was meant for another one is dropped."""
+        self._assignments = 0
         self._paused: set[PartitionKey] = set()
         self._held: list[Message] = []
         self._last_commits: list[PartitionCommit] = []
@@ -135,14 +139,12 @@ class ConsumerOwner:
             self._wanted = wanted
             self._room.set()
 
-    def pause(self, keys: Iterable[PartitionKey]) -> None:
-        """Fetch nothing more of these partitions until they are resumed or assigned anew."""
-        keys = list(keys)
+    def pause(self, keys: Mapping[PartitionKey, int]) -> None:
+        """Fetch nothing more of these partitions, each with its assignment, until they are resumed or assigned anew."""
         self._commands.put(lambda consumer: self._pause(consumer, keys))
 
-    def resume(self, keys: Iterable[PartitionKey]) -> None:
-        """Fetch these partitions again."""
-        keys = list(keys)
+    def resume(self, keys: Mapping[PartitionKey, int]) -> None:
+        """Fetch these partitions again, each with its assignment."""
         self._commands.put(lambda consumer: self._resume(consumer, keys))
 
     def commit(self, commits: list[PartitionCommit], *, wait: bool = False) -> None:
@@ -211,8 +213,11 @@ class ConsumerOwner:
         # poll() waits for the first message only, consume(…, 0) then takes what is there: no added latency.
         first = consumer.poll(0 if self._held else POLL_TIMEOUT_S)
         if first is not None or self._held:
-            messages = [*self._held, *([first] if first else []), *consumer.consume(BATCH_RECORDS_MAX - 1, 0)]
-            self._held = []
+            # Kept where `_forget` finds them: consume() may run a rebalance, and what was polled before it would reach the
+            # next assignment of its partition as if it had been polled there.
+            self._held += [first] if first else []
+            following = consumer.consume(BATCH_RECORDS_MAX - 1, 0)
+            messages, self._held = self._held + following, []
             if usable := [message for message in messages if self._usable(message)]:
                 self._handed_over += 1
                 self._post(self._take, to_batch(usable))
@@ -236,7 +241,7 @@ class ConsumerOwner:
         if self._stalled:
             if self._has_room():
                 self._stalled = False
-                consumer.resume(_partitions(self._assigned - self._paused))
+                consumer.resume(_partitions(self._assigned.keys() - self._paused))
             return
         deadline = time.monotonic() + STALL_S
         while not self._has_room() and not self._stopping.is_set():
@@ -268,13 +273,16 @@ class ConsumerOwner:
         _log.warning("the broker reports: %s", error)
         return False
 
-    def _pause(self, consumer: Consumer, keys: list[PartitionKey]) -> None:
-        chosen = self._assigned.intersection(keys)
+    def _still_ours(self, keys: Mapping[PartitionKey, int]) -> set[PartitionKey]:
+        return {key for key, assignment in keys.items() if self._assigned.get(key) == assignment}
+
+    def _pause(self, consumer: Consumer, keys: Mapping[PartitionKey, int]) -> None:
+        chosen = self._still_ours(keys)
         self._paused |= chosen
         consumer.pause(_partitions(chosen))
 
-    def _resume(self, consumer: Consumer, keys: list[PartitionKey]) -> None:
-        chosen = self._assigned.intersection(keys)
+    def _resume(self, consumer: Consumer, keys: Mapping[PartitionKey, int]) -> None:
+        chosen = self._still_ours(keys)
         self._paused -= chosen
         if not self._stalled:
             consumer.resume(_partitions(chosen))
@@ -295,7 +303,9 @@ class ConsumerOwner:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         found = starts(consumer, partitions, latest=self._config["auto.offset.reset"] == "latest")
-        self._assigned |= {start.key for start in found}
+        self._assignments += 1
+        found = [start._replace(assignment=self._assignments) for start in found]
+        self._assigned |= {start.key: start.assignment for start in found}
         self._post(self._listener.on_assigned, found)
         positions = [TopicPartition(*start.key, start.offset) for start in found]
         if self._eager:
@@ -327,7 +337,8 @@ class ConsumerOwner:
             consumer.incremental_unassign(partitions)
 
     def _forget(self, keys: list[PartitionKey]) -> None:
-        self._assigned.difference_update(keys)
+        for key in keys:
+            self._assigned.pop(key, None)
         self._paused.difference_update(keys)
         gone = set(keys)
         self._held = [m for m in self._held if PartitionKey(m.topic() or "", m.partition() or 0) not in gone]

@@ -36,6 +36,8 @@ class Start(NamedTuple):
     ledger: Ledger
     readable: bool
     """False when there was metadata and it could not be read."""
+    assignment: int = 0
+    """Numbers the owner thread's assignments: a partition that comes back has another one."""
 
 
 def starts(consumer: Consumer, partitions: Sequence[TopicPartition], *, latest: bool = False) -> list[Start]:

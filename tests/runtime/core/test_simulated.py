@@ -1,13 +1,8 @@
 """What the simulation found, each as small as it can be told."""
 
-import pytest
-
 from parallel_consumer_runtime.core import Ledger
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the ledger is clean at first, whatever its map says of the offsets above the base"
-)
 def test_a_map_that_says_everything_is_complete_is_committed_away() -> None:
     """A map without a gap means a higher offset than the one it was committed at: that is news for the broker."""
     ledger = Ledger(base=4, highest=25)
