@@ -4,7 +4,8 @@ Every call comes from one thread (the worker's event loop); times are seconds of
 """
 
 from parallel_consumer_runtime.core.batches import Batch, BatchShape
-from parallel_consumer_runtime.core.engine import Bounds, Engine, EngineStatistics, Flow
+from parallel_consumer_runtime.core.engine import Engine
+from parallel_consumer_runtime.core.figures import Bounds, EngineStatistics, Flow
 from parallel_consumer_runtime.core.gates import Gates
 from parallel_consumer_runtime.core.ledger import Ledger
 from parallel_consumer_runtime.core.limiter import AdaptiveLimiter, Sample

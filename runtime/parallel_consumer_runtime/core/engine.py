@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from operator import itemgetter
-from typing import NamedTuple
 
 from parallel_consumer_runtime.core.batches import BatchShape, Linger
+from parallel_consumer_runtime.core.figures import Bounds, EngineStatistics, Flow
 from parallel_consumer_runtime.core.gates import Gates
 from parallel_consumer_runtime.core.ledger import Ledger
 from parallel_consumer_runtime.core.partition import Partition, PartitionCommit, PartitionKey
@@ -36,40 +36,6 @@ MAP_SPAN_MAX = 16_000
 """A partition hands out nothing new above its highest completed offset while its map has more gaps than 256 (2 runs
 of 4 bytes each: 2,732 characters) and spans more than 16,000 offsets (2,672 characters as a bit set): both stay below
 three quarters of the broker's 4,096, the rest is room for what is in flight."""
-
-
-class Bounds(NamedTuple):
-    """How much may wait or run."""
-
-    records_per_partition: int
-    records: int
-    bytes: int
-
-
-class Flow(NamedTuple):
-    """What to fetch."""
-
-    pause: list[PartitionKey]
-    resume: list[PartitionKey]
-    wanted: bool
-    """Records may be offered at all."""
-
-
-class EngineStatistics(NamedTuple):
-    """One consistent view of the counters."""
-
-    in_flight: int
-    producing: int
-    ready: int
-    retrying: int
-    gated: int
-    """Records whose turn it was, and that wait for their time or their rate."""
-    ignored: int
-    buffered: int
-    buffered_bytes: int
-    completed: int
-    skipped: int
-    paused_partitions: int
 
 
 class Engine:

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from parallel_consumer_runtime.core import Engine, Ledger, Partition, PartitionCommit, PartitionKey, Task
-from parallel_consumer_runtime.core.engine import Flow
+from parallel_consumer_runtime.core import Engine, Flow, Ledger, Partition, PartitionCommit, PartitionKey, Task
 from parallel_consumer_runtime.core.retries import DelayHeap
 from parallel_consumer_runtime.core.shards import Group, release
 from parallel_consumer_runtime.kafka import positions
