@@ -61,7 +61,9 @@ class Member:
         self._producer: ResultProducer | None = None
         self._transactions: TransactionalProducer | None = None
         if settings.commit_mode == CommitMode.TRANSACTIONAL:
-            self._transactions = TransactionalProducer(producer_config(settings, name), loop, self.on_failure)
+            self._transactions = TransactionalProducer(
+                producer_config(settings, name), loop, self.on_failure, self._rewind
+            )
             self._producer = self._transactions
         elif settings.results_topic or settings.dead_letter or settings.retry_topic:
             self._producer = ResultProducer(producer_config(settings, name), loop, self.on_failure)
@@ -329,7 +331,6 @@ class Member:
             commits = await transactions.cut(self._owner.consumer, self._engine.commits)
         except AbortedError:
             self._commit_failures += 1
-            self._rewind()
         except TemporaryError as failure:
             self.on_failure(failure)
         else:

@@ -49,6 +49,8 @@ class TransactionalProducer(ResultProducer):
         config: librdkafka properties, `transactional.id` among them.
         loop: the event loop.
         on_failure: told once, on the loop, when the producer cannot go on.
+        rewind: called when a transaction was aborted, before anything can be sent again: makes everything since the last
+            one undone.
     """
 
     def __init__(
@@ -56,9 +58,11 @@ class TransactionalProducer(ResultProducer):
         config: dict[str, Any],
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[TemporaryError], None],
+        rewind: Callable[[], None],
     ) -> None:
         super().__init__(config, loop, on_failure)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
+        self._rewind = rewind
         self._turn = asyncio.Lock()
         self._spoiled = False
         self._used = False
@@ -166,6 +170,9 @@ class TransactionalProducer(ResultProducer):
             raise TemporaryError(msg) from error
         # What was purged is reported before anything new is sent, or it would count against the next transaction.
         await self.idle.wait()
+        # Before anything is sent again, and in one go: a result that a task of before sent now would be in the next
+        # transaction, and its record's next result as well.
+        self._rewind()
         waiting, self._waiting = self._waiting, deque()
         for _, _, group in waiting:
             group.remaining -= 1
