@@ -5,6 +5,7 @@ results topic, and a checker that compares each result with a one-pass computati
 """
 
 import functools
+import subprocess
 import sys
 import tempfile
 import threading
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from rich.console import Console
 from rich.table import Table
@@ -32,7 +33,7 @@ WINDOW_S = 4.0
 """One measurement at the low concurrency, seconds."""
 WINDOWS_MIN, WINDOWS_MAX = 2, 6
 """Other programs take time from one window or another, never give any: the best one counts, and a machine that was
-busy in all of the first gets more."""
+busy in all of the first gets more. A control beside it shows what the machine's timers allow meanwhile."""
 DEADLINE_S = 120.0
 POLL_INTERVAL_S = 0.5
 EFFICIENCY_MIN = 0.95
@@ -50,6 +51,40 @@ class Phase(NamedTuple):
     def rate(self) -> float:
         """Records per second, by the member's own clock."""
         return (self.ended.handled - self.began.handled) / (self.ended.at - self.began.at)
+
+
+class Control:
+    """Measures beside the run what so many calls at a time allow on this machine; a context manager."""
+
+    def __init__(self, concurrency: int) -> None:
+        command = [sys.executable, str(HERE / "control.py"), str(concurrency)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._samples: list[tuple[float, int]] = []
+        self._thread = threading.Thread(target=self._read, name="control", daemon=True)
+
+    def rate(self, phase: Phase) -> float:
+        """Return calls per second during a phase; 0 when nothing is known of it."""
+        inside = [sample for sample in self._samples if phase.began.at <= sample[0] <= phase.ended.at]
+        if len(inside) < 2:  # noqa: PLR2004 - a rate needs two
+            return 0.0
+        (began, first), (ended, last) = inside[0], inside[-1]
+        return (last - first) / (ended - began)
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            at, calls = line.split()
+            self._samples.append((float(at), int(calls)))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+        self._thread.join(10)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
 
 class Background(threading.Thread):
@@ -75,10 +110,11 @@ class Demo:
         self.console = console
         self.stopped = threading.Event()
         self.deadline = time.monotonic() + DEADLINE_S
-        self.low: list[Phase] = []
-        """The windows at the low concurrency."""
+        self.low: list[tuple[Phase, float]] = []
+        """The windows at the low concurrency, each with what the control did meanwhile, calls per second."""
         self.high: Phase | None = None
         self.wanted = LOW
+        self.control = Control(LOW)
 
     def main(self) -> bool:
         """Run everything; return whether all that was promised holds."""
@@ -87,6 +123,7 @@ class Demo:
         flights = data.read()
         expected = checker.one_pass(flights)
         with ExitStack() as stack:
+            stack.enter_context(self.control)
             broker = stack.enter_context(EmbeddedBroker())
             broker.create_topics([loader.TOPIC, checker.TOPIC])
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -149,8 +186,10 @@ class Demo:
             return began
         if status.at - began.at < WINDOW_S:
             return began
-        self.low.append(Phase(began, status))
-        enough = len(self.low) >= WINDOWS_MIN and self._best_low() >= EFFICIENCY_MIN * LOW / handlers.CALL_S
+        window = Phase(began, status)
+        self.low.append((window, self.control.rate(window)))
+        rate, allowed = self._best_low()
+        enough = len(self.low) >= WINDOWS_MIN and rate >= EFFICIENCY_MIN * allowed > 0
         if not enough and len(self.low) < WINDOWS_MAX:
             return status
         view.say(f"Editing the manifest while it runs, as kubectl apply would: concurrency {LOW} -> {HIGH}.")
@@ -158,15 +197,16 @@ class Demo:
         self.wanted = HIGH
         return None
 
-    def _best_low(self) -> float:
-        return max((phase.rate for phase in self.low), default=0.0)
+    def _best_low(self) -> tuple[float, float]:
+        """Return the rate of the best window, and the control's beside it."""
+        windows = ((phase.rate, allowed) for phase, allowed in self.low if allowed)
+        return max(windows, key=lambda window: window[0] / window[1], default=(0.0, 1.0))
 
     def _report(self, status: MemberStatus, verdict: checker.Verdict) -> bool:
         """Print what was promised beside what was seen."""
-        allowed = LOW / handlers.CALL_S
-        slow = self._best_low()
+        slow, allowed = self._best_low()
         fast = 0.0 if self.high is None else self.high.rate
-        rows = [
+        rows: list[tuple[str, str, bool | None]] = [
             ("flights handled", f"{verdict.handled:,} of {data.FLIGHTS:,}", verdict.handled == data.FLIGHTS),
             ("results unlike the one-pass computation", f"{verdict.different:,}", verdict.different == 0),
             ("duplicates", f"{verdict.duplicates:,}", verdict.duplicates == 0),
@@ -174,9 +214,14 @@ class Demo:
             ("rebalances while the concurrency changed", str(status.rebalances), status.rebalances == 0),
             (f"rate at {LOW} (best of {len(self.low)} windows of {WINDOW_S:g} s)", f"{slow:,.0f}/s", slow > 0),
             (
-                f"  of the {allowed:,.0f}/s that {LOW} at a time allow",
+                f"  of the {allowed:,.0f}/s that {LOW} bare calls did",
                 f"{slow / allowed:.3f}",
                 slow / allowed >= EFFICIENCY_MIN,
+            ),
+            (
+                f"  of the {LOW / handlers.CALL_S:,.0f}/s if timers were exact",
+                f"{slow * handlers.CALL_S / LOW:.3f}",
+                None,
             ),
             (f"rate at {HIGH}", f"{fast:,.0f}/s", fast > 0),
             (f"  times the rate at {LOW}", f"{fast / max(slow, 1):.1f}", fast >= SPEEDUP_MIN * slow > 0),
@@ -186,9 +231,9 @@ class Demo:
         shown.add_column("seen", justify="right")
         shown.add_column("as promised")
         for name, value, good in rows:
-            shown.add_row(name, value, "yes" if good else "NO")
+            shown.add_row(name, value, "" if good is None else "yes" if good else "NO")
         self.console.print(shown)
-        return all(good for _, _, good in rows)
+        return all(good is not False for _, _, good in rows)
 
     def _join(self, threads: list[Background]) -> None:
         for thread in threads:

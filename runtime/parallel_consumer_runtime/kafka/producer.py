@@ -75,6 +75,7 @@ class ResultProducer:
         self._delivered: deque[tuple[_Group, Undelivered | None]] = deque()
         self._holding = False
         """What is sent waits: a transaction is being ended."""
+        self._scheduled = False
         self._waiting: deque[tuple[str, Result, _Group]] = deque()
         self._taken_bytes = NEVER_TOO_LARGE_BYTES
         """The size of the largest record that a broker took."""
@@ -93,9 +94,12 @@ class ResultProducer:
     def send(self, topic: str, results: Sequence[Result], delivery: Delivery) -> None:
         """Produce all of them; never blocks. Bounded by the engine: each belongs to a record that it buffers."""
         group = _Group(len(results), delivery)
-        for result in results:
-            if self._holding or self._waiting or not self._produce(topic, result, group):
-                self._waiting.append((topic, result, group))
+        self._waiting.extend((topic, result, group) for result in results)
+        if not self._scheduled:
+            # Not now: every handler that has just ended makes room for another one first, which at low concurrency is
+            # what the rate depends on. The broker can wait for as long as that takes.
+            self._scheduled = True
+            self._loop.call_soon(self._produce_scheduled)
 
     async def stop(self) -> None:
         """Wait for what is on its way, at most ten seconds, and end the thread. Twice is fine."""
@@ -160,6 +164,10 @@ class ResultProducer:
         self._produce_waiting()
         if not self.outstanding:
             self.idle.set()
+
+    def _produce_scheduled(self) -> None:
+        self._scheduled = False
+        self._produce_waiting()
 
     def _produce_waiting(self) -> None:
         while self._waiting and not self._holding:
