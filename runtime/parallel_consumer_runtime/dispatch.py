@@ -12,7 +12,7 @@ from parallel_consumer_runtime.deferrals import Deferral, DeferringContext
 from parallel_consumer_runtime.errors import RuntimeFailure
 from parallel_consumer_runtime.handlers import Context, Returned
 from parallel_consumer_runtime.outcomes import CLOCK, Clock, Counters, Outcomes, Routes, Sender
-from parallel_consumer_runtime.workers.contract import Call, Worker
+from parallel_consumer_runtime.workers.contract import Call, Worker, tasks_of
 
 _TIMER_PAUSE_S = 0.001
 
@@ -51,7 +51,7 @@ class Dispatcher:
         self.worker: Worker | None = None
         self.running: dict[Call, Context | None] = {}
         """Calls that have not ended, the oldest first, deferred ones included."""
-        self._outcomes = Outcomes(engine, sender, member, routes, policy, given_up, on_failure, self._changed, clock)
+        self._outcomes = Outcomes(engine, sender, member, routes, policy, given_up, on_failure, self.wake, clock)
         self._member = member
         self._now = clock.monotonic
         self._shape = shape
@@ -140,13 +140,13 @@ class Dispatcher:
         if isinstance(context, DeferringContext) and context.deferral is not None:
             context.deferral.end()
         self._ended(call)
-        for task in call.tasks if isinstance(call, Batch) else (call,):
+        for task in tasks_of(call):
             self._outcomes.failed(task, error)
 
     def returned(self, call: Call) -> None:
         """The handler was never called: no attempt is counted, and the records are the next to run."""
         del self.running[call]
-        for task in call.tasks if isinstance(call, Batch) else (call,):
+        for task in tasks_of(call):
             task.attempt -= 1
             self._outcomes.again(task, 0.0)
 
@@ -217,9 +217,6 @@ class Dispatcher:
         self._outcomes.counters.late_completions += 1
 
     # Timers
-
-    def _changed(self) -> None:
-        self.wake()
 
     def _schedule(self) -> None:
         due = self.engine.next_retry_at

@@ -6,6 +6,7 @@ One place for members of the group and for replays, so that both mean the same b
 import base64
 import binascii
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 
 from parallel_consumer_runtime.core import (
     BatchShape,
@@ -19,6 +20,7 @@ from parallel_consumer_runtime.core import (
     hashed,
     round_robin,
 )
+from parallel_consumer_runtime.core.engine import MAP_GAPS_MAX
 from parallel_consumer_runtime.dispatch import Dispatcher
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler, Record
@@ -47,7 +49,7 @@ class Processing:
         handler: what is called.
         sender: for what records become; None when there is no route.
         on_failure: told when the process should end.
-        map_gaps_max: see Engine; None for its default.
+        map_gaps_max: see Engine.
         clock: the time.
 
     Raises:
@@ -63,17 +65,16 @@ class Processing:
         sender: Sender | None,
         on_failure: Callable[[RuntimeFailure], None],
         *,
-        map_gaps_max: int | None = None,
+        map_gaps_max: int = MAP_GAPS_MAX,
         clock: Clock = CLOCK,
     ) -> None:
         self._clock = clock
-        bounds = {} if map_gaps_max is None else {"map_gaps_max": map_gaps_max}
         self.engine = Engine(
             settings.ordering,
             bounds_of(live),
             live.concurrency.bounds[0],
             shard_of=_shard_of(settings.sub_partitions),
-            **bounds,
+            map_gaps_max=map_gaps_max,
         )
         self._retries = settings.retry_topic is not None
         self.dispatcher = Dispatcher(
@@ -115,10 +116,8 @@ class Processing:
 def key_of(text: str) -> bytes:
     """Return the key that a manifest names: its text, or what follows `base64:`; text that is no base64 is a key itself."""
     if text.startswith(_BASE64):
-        try:
+        with suppress(binascii.Error):
             return base64.b64decode(text.removeprefix(_BASE64), validate=True)
-        except binascii.Error:
-            return text.encode()
     return text.encode()
 
 

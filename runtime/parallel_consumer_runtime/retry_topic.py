@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from parallel_consumer_runtime.core import Task
+from parallel_consumer_runtime.core import RetryPolicy, Task
 from parallel_consumer_runtime.handlers import Headers, Record, Result
 from parallel_consumer_runtime.settings import RetryTopicSpec
 
@@ -12,7 +12,6 @@ NOT_BEFORE = PREFIX + "not-before-ms"
 _ATTEMPTS = PREFIX + "attempts"
 _ROUNDS = PREFIX + "rounds"
 _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP = (PREFIX + name for name in ("topic", "partition", "offset", "timestamp-ms"))
-_EXPONENT_MAX = 60
 
 
 def header(headers: Headers, name: str) -> str | None:
@@ -62,7 +61,7 @@ def retry_record(task: Task, error: BaseException, spec: RetryTopicSpec, jitter:
     record = task.record
     first = origin(record)
     rounds = (whole_number(record.headers, _ROUNDS) or 0) + 1
-    wait_s = min(spec.max_backoff, spec.initial_backoff * 2.0 ** min(rounds - 1, _EXPONENT_MAX)) * (0.5 + jitter / 2)
+    wait_s = RetryPolicy(0, spec.initial_backoff, spec.max_backoff).backoff_s(rounds, jitter)
     told = {
         _TOPIC: first.topic,
         _PARTITION: str(first.partition),

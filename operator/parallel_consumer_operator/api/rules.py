@@ -16,7 +16,8 @@ def _rule(expression: str, message: str, field: str | None = None) -> Schema:
     return rule if field is None else {**rule, "fieldPath": field}
 
 
-def _between(least: str, most: str, message: str) -> list[Schema]:
+def _between(least: str, most: str, why: str = "") -> list[Schema]:
+    message = f"must lie between {least} and {most}{why}"
     return [_rule(f"duration(self) >= duration('{least}') && duration(self) <= duration('{most}')", message)]
 
 
@@ -44,12 +45,12 @@ RULES: dict[str, list[Schema]] = {
     "spec.kafka.groupId": [
         _rule("self == oldSelf", "is immutable: another group is another position in every topic; make a new object"),
     ],
-    "spec.kafka.sessionTimeout": _between("6s", "30m", "must lie between 6s and 30m, the broker's own bounds"),
+    "spec.kafka.sessionTimeout": _between("6s", "30m", ", the broker's own bounds"),
     "spec.kafka.config": _refused_keys(),
     "spec.kafka.consumerConfig": _refused_keys(),
     "spec.kafka.producerConfig": _refused_keys(),
-    "spec.producer.linger": _between("0s", "10s", "must lie between 0s and 10s"),
-    "spec.producer.deliveryTimeout": _between("1s", "1h", "must lie between 1s and 1h"),
+    "spec.producer.linger": _between("0s", "10s"),
+    "spec.producer.deliveryTimeout": _between("1s", "1h"),
     "spec.processing": [
         _rule(
             "!has(self.retry) || !has(self.retry.maxAttempts) || self.retry.maxAttempts == 0 || has(self.deadLetter)",
@@ -84,9 +85,9 @@ RULES: dict[str, list[Schema]] = {
     "spec.processing.batch": [
         _rule("self.minimum <= self.size", "minimum must not be greater than size", ".minimum"),
     ],
-    "spec.processing.batch.linger": _between("0s", "60s", "must lie between 0s and 60s"),
-    "spec.processing.deferral.timeout": _between("10ms", "24h", "must lie between 10ms and 24h"),
-    "spec.processing.slowAfter": _between("10ms", "24h", "must lie between 10ms and 24h"),
+    "spec.processing.batch.linger": _between("0s", "60s"),
+    "spec.processing.deferral.timeout": _between("10ms", "24h"),
+    "spec.processing.slowAfter": _between("10ms", "24h"),
     "spec.processing.subPartitions": [
         _rule("has(self.function) == (self.by == 'Function')", "function is for by: Function, and is needed there"),
     ],
@@ -102,8 +103,8 @@ RULES: dict[str, list[Schema]] = {
             ".initialBackoff",
         ),
     ],
-    "spec.processing.commitInterval": _between("10ms", "60s", "must lie between 10ms and 60s"),
-    "spec.processing.drainTimeout": _between("0s", "1h", "must lie between 0s and 1h"),
+    "spec.processing.commitInterval": _between("10ms", "60s"),
+    "spec.processing.drainTimeout": _between("0s", "1h"),
     "spec.processing.concurrency": [
         _rule("!has(self.fixed) || (!has(self.min) && !has(self.max))", "set either fixed, or min and max"),
         _rule("has(self.fixed) || (has(self.min) && has(self.max))", "set either fixed, or both min and max"),

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Iterable
 
-from parallel_consumer_runtime.observe.snapshot import first_task, hash_of
+from parallel_consumer_runtime.observe.snapshot import hash_of
 from parallel_consumer_runtime.outcomes import Counters
-from parallel_consumer_runtime.workers.contract import Call
+from parallel_consumer_runtime.workers.contract import Call, tasks_of
 
 _log = logging.getLogger(__name__)
 _LOGGED_AT_ONCE = 5
@@ -42,7 +42,7 @@ class SlowWatch:
             self._counters.slow += 1
             logged += 1
             if logged <= _LOGGED_AT_ONCE:
-                record = first_task(call).record
+                record = tasks_of(call)[0].record
                 _log.warning(
                     "%s[%d]@%d runs for %.1f s by now, attempt %d, key hash %s: nothing above it can be committed for good",
                     record.topic,

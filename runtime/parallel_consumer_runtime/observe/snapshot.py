@@ -4,10 +4,10 @@ import hashlib
 import threading
 from typing import NamedTuple
 
-from parallel_consumer_runtime.core import Batch, Engine, EngineStatistics, PartitionKey, Task
+from parallel_consumer_runtime.core import Engine, EngineStatistics, PartitionKey
 from parallel_consumer_runtime.outcomes import Counters
 from parallel_consumer_runtime.settings import HeadOfLine, MemberStatus, PartitionStatus
-from parallel_consumer_runtime.workers.contract import Call
+from parallel_consumer_runtime.workers.contract import Call, tasks_of
 
 
 class Snapshot(NamedTuple):
@@ -68,11 +68,6 @@ def partition_statuses(engine: Engine, ends: dict[PartitionKey, int]) -> list[Pa
     return statuses
 
 
-def first_task(call: Call) -> Task:
-    """Return a call's task, or the first of its batch."""
-    return call.tasks[0] if isinstance(call, Batch) else call
-
-
 def hash_of(key: bytes | None) -> str | None:
     """Return eight hexadecimal digits that stand for a key, which may be nobody else's business."""
     return None if key is None else hashlib.blake2s(key, digest_size=4).hexdigest()
@@ -82,7 +77,7 @@ def head_of_line(call: Call | None, now: float) -> HeadOfLine | None:
     """Return what is known of the oldest call in flight; the key only as a hash."""
     if call is None:
         return None
-    task = first_task(call)
+    task = tasks_of(call)[0]
     record = task.record
     return HeadOfLine(
         topic=record.topic,

@@ -84,13 +84,13 @@ Duration = Annotated[
 """Seconds as a float; `5s` in YAML."""
 
 
-def between(least: str, most: str) -> AfterValidator:
-    """Return a validator for a duration between two others, which its message names."""
+def between(least: str, most: str, why: str = "") -> AfterValidator:
+    """Return a validator for a duration between two others, which its message names, and why if that is said."""
     low_s, high_s = parse_duration(least), parse_duration(most)
 
     def check(seconds: float) -> float:
         if not low_s <= seconds <= high_s:
-            msg = f"must lie between {least} and {most}"
+            msg = f"must lie between {least} and {most}{why}"
             raise ValueError(msg)
         return seconds
 

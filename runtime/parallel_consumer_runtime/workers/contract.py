@@ -1,5 +1,6 @@
 """What a worker asks of its source of calls, and what is asked of a worker. One conformance suite holds them all."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from parallel_consumer_runtime.core import Batch, Task
@@ -7,6 +8,11 @@ from parallel_consumer_runtime.handlers import Context
 
 Call = Task | Batch
 """What one call of the handler is about; its `argument` is what the handler gets."""
+
+
+def tasks_of(call: Call) -> Sequence[Task]:
+    """Return the tasks that a call is about, at least one."""
+    return call.tasks if isinstance(call, Batch) else (call,)
 
 
 class Source(Protocol):

@@ -15,7 +15,7 @@ from parallel_consumer_runtime.child.outcomes import HandlerError, told
 from parallel_consumer_runtime.child.wire import NO_CALL, READY
 from parallel_consumer_runtime.core import Batch
 from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
-from parallel_consumer_runtime.workers.contract import Call, Source
+from parallel_consumer_runtime.workers.contract import Call, Source, tasks_of
 from parallel_consumer_runtime.workers.process_link import HandlerProcess, ending_of
 
 PREFETCHED = 2
@@ -297,10 +297,10 @@ class ProcessWorker:
 
 
 def _begin(call: Call, now: float) -> None:
-    for task in call.tasks if isinstance(call, Batch) else (call,):
+    for task in tasks_of(call):
         task.started_at = now
 
 
 def _name(call: Call) -> str:
-    records = [task.record for task in call.tasks] if isinstance(call, Batch) else [call.record]
+    records = [task.record for task in tasks_of(call)]
     return ", ".join(f"{record.topic}[{record.partition}]@{record.offset}" for record in records)
