@@ -1,4 +1,4 @@
-"""The CEL rules of the schema, by the path they stand at: what a type and a bound cannot say.
+"""The CEL rules that join fields, by the path they stand at; the bounds of one field come with its schema.
 
 A rule stands at the field it speaks of, so that a refusal names the path. The same rules are validators of the
 settings model; a corpus holds the two together.
@@ -14,11 +14,6 @@ _NAME_LENGTH_MAX = 52
 def _rule(expression: str, message: str, field: str | None = None) -> Schema:
     rule: Schema = {"rule": expression, "message": message}
     return rule if field is None else {**rule, "fieldPath": field}
-
-
-def _between(least: str, most: str, why: str = "") -> list[Schema]:
-    message = f"must lie between {least} and {most}{why}"
-    return [_rule(f"duration(self) >= duration('{least}') && duration(self) <= duration('{most}')", message)]
 
 
 def _refused_keys() -> list[Schema]:
@@ -45,12 +40,9 @@ RULES: dict[str, list[Schema]] = {
     "spec.kafka.groupId": [
         _rule("self == oldSelf", "is immutable: another group is another position in every topic; make a new object"),
     ],
-    "spec.kafka.sessionTimeout": _between("6s", "30m", ", the broker's own bounds"),
     "spec.kafka.config": _refused_keys(),
     "spec.kafka.consumerConfig": _refused_keys(),
     "spec.kafka.producerConfig": _refused_keys(),
-    "spec.producer.linger": _between("0s", "10s"),
-    "spec.producer.deliveryTimeout": _between("1s", "1h"),
     "spec.processing": [
         _rule(
             "!has(self.retry) || !has(self.retry.maxAttempts) || self.retry.maxAttempts == 0 || has(self.deadLetter)",
@@ -85,9 +77,6 @@ RULES: dict[str, list[Schema]] = {
     "spec.processing.batch": [
         _rule("self.minimum <= self.size", "minimum must not be greater than size", ".minimum"),
     ],
-    "spec.processing.batch.linger": _between("0s", "60s"),
-    "spec.processing.deferral.timeout": _between("10ms", "24h"),
-    "spec.processing.slowAfter": _between("10ms", "24h"),
     "spec.processing.subPartitions": [
         _rule("has(self.function) == (self.by == 'Function')", "function is for by: Function, and is needed there"),
     ],
@@ -103,8 +92,6 @@ RULES: dict[str, list[Schema]] = {
             ".initialBackoff",
         ),
     ],
-    "spec.processing.commitInterval": _between("10ms", "60s"),
-    "spec.processing.drainTimeout": _between("0s", "1h"),
     "spec.processing.concurrency": [
         _rule("!has(self.fixed) || (!has(self.min) && !has(self.max))", "set either fixed, or min and max"),
         _rule("has(self.fixed) || (has(self.min) && has(self.max))", "set either fixed, or both min and max"),
@@ -132,7 +119,7 @@ def add_rules(root: Schema) -> None:
         KeyError: naming a path that the schema does not have.
     """
     for path, rules in RULES.items():
-        _at(root, path)["x-kubernetes-validations"] = rules
+        _at(root, path).setdefault("x-kubernetes-validations", []).extend(rules)
     for path in DEFAULTS_LEFT_OUT:
         parents, name = path.split(".")[:-1], path.rsplit(".", 1)[-1]
         _at(root, path).pop("default")

@@ -4,6 +4,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from parallel_consumer_runtime.settings import BETWEEN
+
 Schema = dict[str, Any]
 
 _COPIED = (
@@ -20,7 +22,18 @@ _COPIED = (
     "maxProperties",
     "x-kubernetes-int-or-string",
 )
-_HANDLED = {*_COPIED, "title", "default", "properties", "required", "items", "additionalProperties", "anyOf", "$ref"}
+_HANDLED = {
+    *_COPIED,
+    BETWEEN,
+    "title",
+    "default",
+    "properties",
+    "required",
+    "items",
+    "additionalProperties",
+    "anyOf",
+    "$ref",
+}
 
 
 class NotStructuralError(ValueError):
@@ -51,10 +64,17 @@ def _convert(schema: Schema, definitions: dict[str, Schema], path: str) -> Schem
         result["description"] = " ".join(result["description"].split())
     if schema.get("default") is not None:
         result["default"] = _without_nulls(schema["default"])
+    if BETWEEN in schema:
+        result["x-kubernetes-validations"] = [_within(*schema[BETWEEN])]
     result |= _children(schema, definitions, path)
     if "required" in schema:
         result["required"] = list(schema["required"])
     return result
+
+
+def _within(least: str, most: str, sentence: str) -> Schema:
+    rule = f"duration(self) >= duration('{least}') && duration(self) <= duration('{most}')"
+    return {"rule": rule, "message": sentence}
 
 
 def _children(schema: Schema, definitions: dict[str, Schema], path: str) -> Schema:

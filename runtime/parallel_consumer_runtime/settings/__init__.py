@@ -28,7 +28,14 @@ from parallel_consumer_runtime.settings.processing import (
     Worker,
 )
 from parallel_consumer_runtime.settings.producer import Compression, Partitioner, ProducerSpec
-from parallel_consumer_runtime.settings.quantities import Duration, Size, format_duration, parse_duration
+from parallel_consumer_runtime.settings.quantities import (
+    BETWEEN,
+    Between,
+    Duration,
+    Size,
+    format_duration,
+    parse_duration,
+)
 from parallel_consumer_runtime.settings.render import render_live, render_static
 from parallel_consumer_runtime.settings.runtime import (
     LIVE_ENV,
@@ -47,6 +54,7 @@ from parallel_consumer_runtime.settings.status import HeadOfLine, MemberState, M
 __all__ = [
     "API_GROUP",
     "API_VERSION",
+    "BETWEEN",
     "FORBIDDEN_KEYS",
     "KIND",
     "LIVE_ENV",
@@ -60,6 +68,7 @@ __all__ = [
     "Assignor",
     "AutoOffsetReset",
     "BatchSpec",
+    "Between",
     "BufferSpec",
     "CommitMode",
     "Compression",

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from parallel_consumer_runtime.settings.model import SettingsModel
-from parallel_consumer_runtime.settings.quantities import Duration, between
+from parallel_consumer_runtime.settings.quantities import Between, Duration
 
 TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]+$", min_length=1, max_length=249)]
 ConfigValue = Annotated[str, StringConstraints(max_length=4096)]
@@ -95,10 +95,10 @@ class KafkaSpec(SettingsModel):
     """Where a group starts whose partition has no committed offset, or one that retention took. Earliest, because skipping
     records loses them. Latest is decided and committed when a partition is first assigned, so that no restart decides
     anew; it also skips what comes into an added partition before it is noticed. Error ends the process instead."""
-    session_timeout: Annotated[Duration, between("6s", "30m", ", the broker's own bounds")] = 45.0
+    session_timeout: Annotated[Duration, Between("6s", "30m", ", the broker's own bounds")] = 45.0
     """How long the broker waits for a silent member. 45s, Kafka's default: longer than a pod's restart, so that a
     restarted pod gets its partitions back without a rebalance."""
-    metadata_refresh: Annotated[Duration, between("1s", "1h")] = 30.0
+    metadata_refresh: Annotated[Duration, Between("1s", "1h")] = 30.0
     """How often each member asks which topics and partitions there are: a new topic of topicPattern, or a partition added to
     a topic, waits at most so long. 30s, because for a pattern each answer lists all topics of the cluster."""
     assignor: Assignor = Assignor.COOPERATIVE_STICKY

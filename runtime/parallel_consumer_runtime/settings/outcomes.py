@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from parallel_consumer_runtime.settings.kafka import TopicName
 from parallel_consumer_runtime.settings.model import SettingsModel
-from parallel_consumer_runtime.settings.quantities import Duration, between
+from parallel_consumer_runtime.settings.quantities import Between, Duration
 
 
 class RetrySpec(SettingsModel):
@@ -86,5 +86,5 @@ class DeferralSpec(SettingsModel):
     Until its completion is called it counts against the concurrency and holds its key.
     """
 
-    timeout: Annotated[Duration, between("10ms", "24h")] = 30.0
+    timeout: Annotated[Duration, Between("10ms", "24h")] = 30.0
     """A completion that did not come by then is a failed attempt."""

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from parallel_consumer_runtime.settings.model import SettingsModel
-from parallel_consumer_runtime.settings.quantities import Duration, Size, between
+from parallel_consumer_runtime.settings.quantities import Between, Duration, Size
 
 CONCURRENCY_MAX = 10_000
 BATCH_MAX = 10_000
@@ -59,7 +59,7 @@ class BatchSpec(SettingsModel):
     minimum: Annotated[int, Field(ge=1, le=BATCH_MAX)] = 1
     """Fewer records than this wait for others, for `linger` at most. 1, because waiting costs latency and brings nothing
     unless a call is much dearer than a record."""
-    linger: Annotated[Duration, between("0s", "60s")] = 0.1
+    linger: Annotated[Duration, Between("0s", "60s")] = 0.1
     """How long records wait for `minimum`."""
     same_key: bool = False
     """All records of a call have one key (under Partition ordering: one partition), in offset order. Off: no two

@@ -9,7 +9,7 @@ from parallel_consumer_runtime.settings.kafka import TopicName
 from parallel_consumer_runtime.settings.model import HandlerPath, SettingsModel
 from parallel_consumer_runtime.settings.outcomes import DeadLetterSpec, DeferralSpec, RetrySpec, RetryTopicSpec
 from parallel_consumer_runtime.settings.pace import BatchSpec, BufferSpec, ConcurrencySpec, RateLimitSpec
-from parallel_consumer_runtime.settings.quantities import Duration, between
+from parallel_consumer_runtime.settings.quantities import Between, Duration
 
 TRANSACTION_MAX_S = 10.0
 
@@ -103,11 +103,11 @@ class ProcessingSpec(SettingsModel):
     )
     """An escape hatch in an incident: records of these keys are complete without a call, and counted. A key that is no text is
     written as base64:… . Live."""
-    slow_after: Annotated[Duration, between("10ms", "24h")] = 30.0
+    slow_after: Annotated[Duration, Between("10ms", "24h")] = 30.0
     """A record that runs longer is reported, once: log, metric, status. Live."""
     buffer: BufferSpec = BufferSpec()
     """How much is read ahead. Live."""
-    commit_interval: Annotated[Duration, between("10ms", "60s")] = 0.1
+    commit_interval: Annotated[Duration, Between("10ms", "60s")] = 0.1
     """Time between two commits, one in flight at most. Short, because what is done twice after a crash is what was
     done since the last commit. Live."""
     commit_records: Annotated[int, Field(ge=0, le=10_000_000)] = 0
@@ -117,7 +117,7 @@ class ProcessingSpec(SettingsModel):
     more tightly and costs throughput. Transactional: results, dead letters and offsets become visible together, once for each
     record, to whoever reads committed; results wait for the interval, and its end holds up producing for a moment. Async,
     because a short interval bounds repetition well enough for handlers that may run twice."""
-    drain_timeout: Annotated[Duration, between("0s", "1h")] = 30.0
+    drain_timeout: Annotated[Duration, Between("0s", "1h")] = 30.0
     """On shutdown or revocation: how long records in flight may take to end before their partition is given up."""
     paused: bool = False
     """Take no new records; keep membership. Live."""

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from parallel_consumer_runtime.settings.model import SettingsModel
-from parallel_consumer_runtime.settings.quantities import Duration, Size, between
+from parallel_consumer_runtime.settings.quantities import Between, Duration, Size
 
 
 class Partitioner(StrEnum):
@@ -32,7 +32,7 @@ class ProducerSpec(SettingsModel):
     partitioner: Partitioner = Partitioner.MURMUR2
     """Murmur2 puts a key where the Java client puts it, Crc32 where librdkafka and what is built on it do. Murmur2, because
     most topics were filled by it. Records without a key stick to one partition for a batch, then to another."""
-    linger: Annotated[Duration, between("0s", "10s")] = 0.005
+    linger: Annotated[Duration, Between("0s", "10s")] = 0.005
     """How long a batch waits for more. 5ms, because a record is complete only when its results are acknowledged, so
     waiting holds its key."""
     batch_bytes: Size = 1024**2
@@ -42,7 +42,7 @@ class ProducerSpec(SettingsModel):
     buffer_bytes: Size = 64 * 1024**2
     """What may wait for the broker. When it is full, further results wait with their records, which the consumer's own buffer
     bounds."""
-    delivery_timeout: Annotated[Duration, between("1s", "1h")] = 120.0
+    delivery_timeout: Annotated[Duration, Between("1s", "1h")] = 120.0
     """What was not acknowledged by then failed: the record is handled again, which is no attempt of its own."""
     max_in_flight: Annotated[int, Field(ge=1, le=5)] = 5
     """Requests on their way to one broker. At most 5, beyond which an idempotent producer cannot keep order."""

@@ -4,15 +4,19 @@ In Python a duration is a float of seconds and a size an int of bytes; in YAML a
 """
 
 import re
-from typing import Annotated
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, PlainSerializer, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 SIZE_PATTERN = r"^[0-9]+(Ki|Mi|Gi)?$"
+_TEXT_LENGTH_MAX = 32
 RESOURCE_PATTERN = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_NANOSECONDS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _BYTES = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
 
 
@@ -26,10 +30,12 @@ def parse_duration(value: object) -> float:
     """
     if isinstance(value, float):
         return value
-    if not isinstance(value, str) or not re.match(DURATION_PATTERN, value):
+    if not isinstance(value, str) or len(value) > _TEXT_LENGTH_MAX or not re.fullmatch(DURATION_PATTERN, value):
         msg = "write a duration with its unit, such as 200ms, 5s, 1m30s"
         raise ValueError(msg)
-    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(value))
+    # Whole nanoseconds, as the API server counts: at a bound, both must come to the same.
+    parts = _DURATION_PART.findall(value)
+    return sum(int(Decimal(number) * _NANOSECONDS[unit]) for number, unit in parts) / 10**9
 
 
 def format_duration(seconds: float) -> str:
@@ -79,29 +85,60 @@ Duration = Annotated[
     float,
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": 32}),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": _TEXT_LENGTH_MAX}),
 ]
 """Seconds as a float; `5s` in YAML."""
 
 
-def between(least: str, most: str, why: str = "") -> AfterValidator:
-    """Return a validator for a duration between two others, which its message names, and why if that is said."""
-    low_s, high_s = parse_duration(least), parse_duration(most)
+BETWEEN = "x-between"
+"""In the JSON schema of a bounded field: least, most, and the sentence that refuses anything else."""
 
-    def check(seconds: float) -> float:
-        if not low_s <= seconds <= high_s:
-            msg = f"must lie between {least} and {most}{why}"
-            raise ValueError(msg)
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Annotates a Duration that must lie between two others.
+
+    The schema of the API server is generated from it, sentence included, so that both refuse the same.
+
+    Args:
+        least: as a user would write it.
+        most: the same.
+        why: ends the sentence, when the bounds need a reason.
+    """
+
+    least: str
+    most: str
+    why: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What is said of a value out of bounds."""
+        return f"must lie between {self.least} and {self.most}{self.why}"
+
+    def check(self, seconds: float) -> float:
+        """Return the value.
+
+        Raises:
+            ValueError: it is out of bounds.
+        """
+        if not parse_duration(self.least) <= seconds <= parse_duration(self.most):
+            raise ValueError(self.sentence)
         return seconds
 
-    return AfterValidator(check)
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check after the text was read; called by pydantic."""
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Tell the bounds; called by pydantic."""
+        return {**handler(schema), BETWEEN: [self.least, self.most, self.sentence]}
 
 
 Size = Annotated[
     int,
     BeforeValidator(parse_size),
     PlainSerializer(format_size, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "maxLength": 32}),
+    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "maxLength": _TEXT_LENGTH_MAX}),
 ]
 """Bytes as an int; `64Mi` in YAML."""
 
