@@ -162,7 +162,11 @@ class Member:
         now = time.monotonic()
         try:
             for key, records in batch.items():
-                self._engine.offer(key, records, now)
+                if self._engine.offer(key, records, now):
+                    self._worker.end_partition(*key)
+                    _log.warning(
+                        "%s[%d]: the log begins anew; what was known of it is forgotten, and it is handled from there", *key
+                    )
         except RuntimeFailure as failure:  # the user's own function of sub-partitions
             self.on_failure(failure)
             return

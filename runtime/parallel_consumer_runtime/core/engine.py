@@ -147,19 +147,26 @@ class Engine:
 
     # The path of a record
 
-    def offer(self, key: PartitionKey, records: Sequence[Record], now: float = 0.0) -> None:
-        """Take records of one partition, in offset order. Those of partitions that are not ours are dropped."""
+    def offer(self, key: PartitionKey, records: Sequence[Record], now: float = 0.0) -> bool:
+        """Take records of one partition, in offset order. Those of partitions that are not ours are dropped.
+
+        Return whether the log had begun anew: see `_begin_anew`.
+        """
         partition = self.partitions.get(key)
         if partition is None or not partition.open:
-            return
+            return False
         deliver = partition.ledger.deliver
         shards = partition.shards
         ready = self._ready
         shard_of = self._shard_of
         keyed, single = self.ordering == "Key" and shard_of is None, self.ordering == "Partition"
         size_bytes = accepted = 0
-        for record in records:
+        anew: int | None = None
+        for index, record in enumerate(records):
             if not deliver(record.offset):
+                if record.offset <= partition.ledger.delivered:
+                    anew = index
+                    break
                 self.skipped += 1
                 continue
             accepted += 1
@@ -172,6 +179,11 @@ class Engine:
         partition.buffered_bytes += size_bytes
         self._buffered += accepted
         self._buffered_bytes += size_bytes
+        if anew is None:
+            return False
+        self._begin_anew(partition, records[anew].offset)
+        self.offer(key, records[anew:], now)
+        return True
 
     def take(self, now: float) -> Task | None:
         """Return the next task to run, None when none may run now."""
@@ -395,6 +407,18 @@ class Engine:
             tasks.append(task)
         if len(tasks) > 1:
             Group(tasks)
+
+    def _begin_anew(self, partition: Partition, first: int) -> None:
+        """Start a partition again at an offset that was passed before: its log is another one, or was cut.
+
+        A topic that is deleted and made again keeps its partitions assigned, if that is done fast enough, and the client goes on
+        at the log's start. What the old log's offsets were says nothing of the new one's records. The new place is
+        committed at once: what is committed now would skip records.
+        """
+        ledger = Ledger(first)
+        ledger.dirty = True
+        paused = partition.paused
+        self.assign(partition.key, ledger, partition.assignment).paused = paused
 
     def _start(self, task: Task, now: float) -> None:
         self.in_flight += 1

@@ -21,7 +21,7 @@ class Ledger:
         incomplete: the map's incomplete ranges.
     """
 
-    __slots__ = ("_base", "_delivered", "_expected", "_gaps", "_incomplete", "_mapped_to", "dirty", "highest")
+    __slots__ = ("_base", "_expected", "_gaps", "_incomplete", "_mapped_to", "delivered", "dirty", "highest")
 
     def __init__(
         self, base: int | None = None, highest: int | None = None, incomplete: Sequence[OffsetRange] = ()
@@ -30,7 +30,8 @@ class Ledger:
         # OrderedDict, because finding a plain dict's first key is linear in the keys deleted before it.
         self._incomplete: OrderedDict[int, None] = OrderedDict()
         self._base = base
-        self._delivered = -1
+        self.delivered = -1
+        """The highest offset that was polled; -1 before the first."""
         self._gaps = 0
         self.highest = -1 if highest is None else highest
         self._mapped_to = self.highest
@@ -71,12 +72,12 @@ class Ledger:
         return max(0, self.highest - next(iter(self._incomplete)) + 1)
 
     def deliver(self, offset: int) -> bool:
-        """Note a record that was polled. Return False when it is complete already, or was delivered before."""
-        if offset <= self._delivered:
+        """Note a record that was polled. Return False when it is complete already, or not above `delivered`."""
+        if offset <= self.delivered:
             return False
-        if self._delivered < 0 and self._base is not None and offset < self._base:
+        if self.delivered < 0 and self._base is not None and offset < self._base:
             self._forget_map()
-        self._delivered = offset
+        self.delivered = offset
         if offset <= self._mapped_to:
             return self._deliver_mapped(offset)
         if self._expected:

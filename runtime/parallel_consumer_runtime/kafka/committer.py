@@ -29,7 +29,7 @@ class Committer:
 
     Args:
         told: hears what became of each.
-        ours: whether a commit's assignment is the present one of its partition.
+        ours: whether a commit's assignment is the present one of its partition, and its log still is.
         instance: the member's group.instance.id, for messages.
     """
 

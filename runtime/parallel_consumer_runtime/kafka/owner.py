@@ -105,7 +105,7 @@ class ConsumerOwner:
         self._instance: str = config["group.instance.id"]
         self._committer = Committer(
             lambda commits, error: self._post(listener.on_committed, commits, error),
-            lambda commit: self._assigned.get(commit.source.key) == commit.source.assignment,
+            lambda commit: commit.source.live and self._assigned.get(commit.source.key) == commit.source.assignment,
             self._instance,
         )
         self._commands: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
