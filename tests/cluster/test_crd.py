@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.support import bounds
 from tests.support.cluster.kubectl import KubectlError, apply, get, kubectl
 from tests.support.corpus import INVALID, VALID, Case, changed, manifest
 
@@ -22,19 +23,40 @@ def refusal(case: Case) -> str | None:
     return None
 
 
+def accepts(cases: list[Case]) -> None:
+    """Fail unless the API server takes every manifest."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        verdicts = dict(zip([case.title for case in cases], pool.map(refusal, cases), strict=True))
+    assert {title: verdict for title, verdict in verdicts.items() if verdict is not None} == {}
+
+
+def refuses(cases: list[Case]) -> None:
+    """Fail unless the API server refuses every manifest, names the path, and says what it is to say."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        verdicts = list(zip(cases, pool.map(refusal, cases), strict=True))
+    wrong = {
+        case.title: said
+        for case, said in verdicts
+        if said is None or f"{case.path}" not in said or (case.says or "") not in said
+    }
+    assert wrong == {}
+
+
 def test_the_server_accepts_the_valid_corpus() -> None:
     """What the settings model accepts, the schema accepts."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        verdicts = dict(zip([case.title for case in VALID], pool.map(refusal, VALID), strict=True))
-    assert {title: verdict for title, verdict in verdicts.items() if verdict is not None} == {}
+    accepts(VALID)
 
 
 def test_the_server_refuses_the_invalid_corpus_by_path() -> None:
     """What the settings model refuses, the schema refuses, and the message names the path of the field."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        verdicts = list(zip(INVALID, pool.map(refusal, INVALID), strict=True))
-    wrong = {case.title: said for case, said in verdicts if said is None or str(case.path) not in said}
-    assert wrong == {}
+    refuses(INVALID)
+
+
+def test_every_bound_of_the_settings_is_a_bound_of_the_server() -> None:
+    """At each bound of each field both accept, just beyond it both refuse, durations in the same sentence."""
+    at_bounds, beyond_bounds = bounds.cases()
+    accepts(at_bounds)
+    refuses(beyond_bounds)
 
 
 def test_a_name_that_cannot_become_a_service_is_refused() -> None:

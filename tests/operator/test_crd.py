@@ -9,8 +9,10 @@ from parallel_consumer_operator.api import crd
 from parallel_consumer_operator.api.status import ParallelConsumerStatus
 from parallel_consumer_operator.api.structural import NotStructuralError, Schema, structural_schema
 from parallel_consumer_runtime.settings import ParallelConsumerSpec, explain
+from tests.support import bounds
 from tests.support.corpus import INVALID, VALID, Case
 
+AT_BOUNDS, BEYOND_BOUNDS = bounds.cases()
 CRD_FILE = Path(__file__).parents[2] / "crds" / crd.FILE_NAME
 
 
@@ -66,19 +68,26 @@ def test_every_field_is_described() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("case", VALID, ids=lambda case: case.title)
+@pytest.mark.parametrize("case", VALID + AT_BOUNDS, ids=lambda case: case.title)
 def test_the_model_accepts_the_valid_corpus(case: Case) -> None:
     """What the API server is to accept, the runtime can read."""
     ParallelConsumerSpec.model_validate(case.manifest["spec"])
 
 
-@pytest.mark.parametrize("case", INVALID, ids=lambda case: case.title)
+@pytest.mark.parametrize("case", INVALID + BEYOND_BOUNDS, ids=lambda case: case.title)
 def test_the_model_refuses_the_invalid_corpus_by_path(case: Case) -> None:
     """What the API server is to refuse, a local run refuses too, naming the same path."""
     with pytest.raises(ValidationError) as refusal:
         ParallelConsumerSpec.model_validate(case.manifest["spec"])
     assert case.path
-    assert any(line.startswith(case.path) for line in explain(refusal.value, "spec"))
+    assert any(
+        line.startswith(f"{case.path}:") and line.endswith(case.says or "") for line in explain(refusal.value, "spec")
+    )
+
+
+def test_every_duration_has_bounds() -> None:
+    """A duration without bounds would let through what the API server cannot even read, such as a million years."""
+    assert bounds.durations() - {field.path for field in bounds.bounded_fields()} == set()
 
 
 def test_a_choice_of_types_is_refused_when_the_schema_is_generated() -> None:

@@ -50,11 +50,12 @@ def changed(original: Manifest, changes: dict[str, Any]) -> Manifest:
 
 @dataclass(frozen=True)
 class Case:
-    """One manifest and, when it is to be refused, the path that the refusal names."""
+    """One manifest and, when it is to be refused, the path that the refusal names, and what it says where that matters."""
 
     title: str
     changes: dict[str, Any]
     path: str | None = None
+    says: str | None = None
 
     @property
     def manifest(self) -> Manifest:

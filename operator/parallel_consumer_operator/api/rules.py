@@ -21,6 +21,12 @@ def _refused_keys() -> list[Schema]:
     return managed + [_rule(f"!('{key}' in self)", f"'{key}' is refused: {why}") for key, why in FORBIDDEN_KEYS.items()]
 
 
+_BACKOFFS_IN_ORDER = _rule(
+    "duration(self.initialBackoff) <= duration(self.maxBackoff)",
+    "initialBackoff must not be longer than maxBackoff",
+    ".initialBackoff",
+)
+
 RULES: dict[str, list[Schema]] = {
     "": [
         _rule(
@@ -85,25 +91,13 @@ RULES: dict[str, list[Schema]] = {
         # The server compares a whole number with the whole part of the bound: 0 passes for 0.001.
         _rule("!has(self.maxRatio) || self.maxRatio >= 0.001", "maxRatio must be at least 0.001", ".maxRatio"),
     ],
-    "spec.processing.retryTopic": [
-        _rule(
-            "duration(self.initialBackoff) <= duration(self.maxBackoff)",
-            "initialBackoff must not be longer than maxBackoff",
-            ".initialBackoff",
-        ),
-    ],
+    "spec.processing.retryTopic": [_BACKOFFS_IN_ORDER],
     "spec.processing.concurrency": [
         _rule("!has(self.fixed) || (!has(self.min) && !has(self.max))", "set either fixed, or min and max"),
         _rule("has(self.fixed) || (has(self.min) && has(self.max))", "set either fixed, or both min and max"),
         _rule("!has(self.min) || !has(self.max) || self.min <= self.max", "min must not be greater than max", ".min"),
     ],
-    "spec.processing.retry": [
-        _rule(
-            "!has(self.initialBackoff) || !has(self.maxBackoff) || duration(self.initialBackoff) <= duration(self.maxBackoff)",
-            "initialBackoff must not be longer than maxBackoff",
-            ".initialBackoff",
-        ),
-    ],
+    "spec.processing.retry": [_BACKOFFS_IN_ORDER],
 }
 """Path of the object or field, dots between, to the rules that stand there."""
 

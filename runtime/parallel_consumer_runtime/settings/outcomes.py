@@ -8,17 +8,16 @@ from parallel_consumer_runtime.settings.kafka import TopicName
 from parallel_consumer_runtime.settings.model import SettingsModel
 from parallel_consumer_runtime.settings.quantities import Between, Duration
 
+Backoff = Annotated[Duration, Between("0s", "168h", ", for which brokers keep records unless told otherwise")]
 
-class RetrySpec(SettingsModel):
-    """Retry in place: the record waits, its key with it, everything else goes on. Live."""
 
-    max_attempts: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """Calls of the handler before the record goes to the dead-letter topic; 0 is without end. More than 0 needs
-    deadLetter, because nothing is ever skipped silently. 0, because only the user knows which failures are final."""
-    initial_backoff: Duration = 0.2
-    """Wait before the second call; doubled for each further one."""
-    max_backoff: Duration = 30.0
-    """The longest wait between two calls."""
+class BackoffSpec(SettingsModel):
+    """Waits that double from one attempt to the next, up to a longest one."""
+
+    initial_backoff: Backoff
+    """The first wait."""
+    max_backoff: Backoff
+    """The longest one."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -28,7 +27,19 @@ class RetrySpec(SettingsModel):
         return self
 
 
-class RetryTopicSpec(SettingsModel):
+class RetrySpec(BackoffSpec):
+    """Retry in place: the record waits, its key with it, everything else goes on. Live."""
+
+    max_attempts: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Calls of the handler before the record goes to the dead-letter topic; 0 is without end. More than 0 needs
+    deadLetter, because nothing is ever skipped silently. 0, because only the user knows which failures are final."""
+    initial_backoff: Backoff = 0.2
+    """Wait before the second call; doubled for each further one."""
+    max_backoff: Backoff = 30.0
+    """The longest wait between two calls."""
+
+
+class RetryTopicSpec(BackoffSpec):
     """After some attempts in place, the record goes to a topic that the group consumes too.
 
     Its key goes on meanwhile: what comes back from there is out of its key's order.
@@ -39,17 +50,10 @@ class RetryTopicSpec(SettingsModel):
     not before when."""
     after_attempts: Annotated[int, Field(ge=1, le=1_000_000)] = 3
     """Calls in place before the record goes there, each time. 3, because most failures are over by then."""
-    initial_backoff: Duration = 10.0
+    initial_backoff: Backoff = 10.0
     """How long a record waits in the topic the first time; doubled for each further one."""
-    max_backoff: Duration = 3600.0
+    max_backoff: Backoff = 3600.0
     """The longest wait in the topic."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.initial_backoff > self.max_backoff:
-            msg = "initialBackoff must not be longer than maxBackoff"
-            raise ValueError(msg)
-        return self
 
 
 class DeadLetterStopSpec(SettingsModel):
