@@ -3,7 +3,6 @@
 The referee is the map's bytes as the broker holds them: which records may still be handled follows from them alone.
 """
 
-import signal
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from parallel_consumer_runtime.offsets import OffsetMap, decode
 from tests.support.history import End, read_history
-from tests.support.java_consumer import SIGTERM_EXIT, JavaConsumer, java_decode
+from tests.support.java_consumer import JavaConsumer, java_decode
 from tests.support.kafka import KafkaBroker
 from tests.support.members import Members, spec_for
 from tests.support.traffic import Traffic
@@ -114,8 +113,7 @@ def test_ours_finishes_what_java_began(
             every_s=0.1,
             state=java.process.tail,
         )
-        java.process.send(signal.SIGTERM)
-        assert java.process.wait(HALF_TIMEOUT_S) == SIGTERM_EXIT
+        java.stop(HALF_TIMEOUT_S)
     done = Counter(java.calls().done)
     left = moving.left()
     figure(f"Java did {len(done)}, its maps say {len(left.complete)} complete, {left.gaps} of them above a gap")
@@ -157,8 +155,7 @@ def test_java_finishes_what_ours_began(
     java = JavaConsumer(kafka.bootstrap, group, topic, tmp_path, concurrency=CONCURRENCY, work_max_ms=2 * WORK_MS)
     with java.process:
         wait_until(moving.finished, "Java has committed the rest", REST_TIMEOUT_S, every_s=0.2, state=java.process.tail)
-        java.process.send(signal.SIGTERM)
-        assert java.process.wait(HALF_TIMEOUT_S) == SIGTERM_EXIT
+        java.stop(HALF_TIMEOUT_S)
     started = Counter(java.calls().started)
     figure(
         f"Java began {len(started)} of the {len(left.rest)} that were left, {len(left.complete & set(started))} others"

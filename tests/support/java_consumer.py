@@ -4,6 +4,7 @@ Its jars come from Maven Central and the programs in `tests/broker/java` are com
 """
 
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from parallel_consumer_runtime.offsets import OffsetMap
 from tests.support.cache import cached
+from tests.support.history import End, Life, Start, read_so_far
 from tests.support.processes import REPOSITORY, TiedProcess
 
 SOURCES = REPOSITORY / "tests" / "broker" / "java"
@@ -18,6 +20,7 @@ BUILD_TIMEOUT_S = 600.0
 ASK_TIMEOUT_S = 240.0
 SIGTERM_EXIT = 143
 """What a JVM that SIGTERM ended exits with."""
+FIRST_LIFE = Life("java", "1")
 JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 ENCODINGS = {
@@ -138,24 +141,43 @@ class JavaConsumer:
         bootstrap: the broker.
         group: the group that it joins.
         topic: what it consumes, in key order.
-        folder: for its output and its calls.
+        folder: for its output, and for its history when no other file is named.
         concurrency: records at once.
+        work_min_ms: each call waits at least this long.
         work_max_ms: each call waits up to this long.
+        life: its name in the history and at the broker (`client.id`).
+        history: the file that it appends its calls to; others may write it too.
     """
 
     def __init__(
-        self, bootstrap: str, group: str, topic: str, folder: Path, *, concurrency: int = 32, work_max_ms: int = 10
+        self,
+        bootstrap: str,
+        group: str,
+        topic: str,
+        folder: Path,
+        *,
+        concurrency: int = 32,
+        work_min_ms: int = 0,
+        work_max_ms: int = 10,
+        life: Life = FIRST_LIFE,
+        history: Path | None = None,
     ) -> None:
-        self._calls = folder / "java.calls"
-        self._calls.touch()
-        arguments = [bootstrap, group, topic, str(concurrency), str(work_max_ms), str(self._calls)]
-        self.process = TiedProcess(java("TakeoverConsumer", *arguments), folder / "java.log")
+        self.life = life
+        self._history = history or folder / f"{life.member}.history"
+        self._history.touch()
+        arguments = [bootstrap, group, topic, concurrency, work_min_ms, work_max_ms, self._history, *life]
+        output = folder / f"{life.member}.{life.incarnation}.log"
+        self.process = TiedProcess(java("TakeoverConsumer", *map(str, arguments)), output)
 
     def calls(self) -> Calls:
-        """Return what was called so far; complete once the process ended."""
-        found = Calls([], [])
-        for line in self._calls.read_text().splitlines(keepends=True):
-            if line.endswith("\n"):
-                word, partition, offset = line.split()
-                (found.started if word == "start" else found.done).append((int(partition), int(offset)))
-        return found
+        """Return what this life called so far; complete once the process ended."""
+        events = [one for one in read_so_far(self._history) if isinstance(one, Start | End) and one.life == self.life]
+        started = [(one.at.partition, one.at.offset) for one in events if isinstance(one, Start)]
+        return Calls(started, [(one.at.partition, one.at.offset) for one in events if isinstance(one, End)])
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop it cleanly: what was begun is finished and committed, and the member leaves the group."""
+        self.process.send(signal.SIGTERM)
+        code = self.process.wait(timeout_s)
+        if code != SIGTERM_EXIT:
+            raise AssertionError(f"{self.life.member} ended with {code}:\n{self.process.tail()}")

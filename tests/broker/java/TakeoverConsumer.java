@@ -16,21 +16,24 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * The Parallel Consumer as a team would run it: key order, many at once, commits with metadata.
+ * The Parallel Consumer as a team would run it: key order, many at once, commits with metadata, the client's own assignors.
  *
- * <p>Arguments: bootstrap, group, topic, concurrency, longest work in milliseconds, file. Each record adds two lines to
- * the file, {@code start PARTITION OFFSET} before its work and {@code done PARTITION OFFSET} after it. SIGTERM closes it
- * without draining what is queued: what was begun is finished, and the rest stays incomplete in the commit.
+ * <p>Arguments: bootstrap, group, topic, concurrency, shortest and longest work in milliseconds, history, member,
+ * incarnation. Each record adds two lines to the history, {@code S} before its work and {@code E} after it, as
+ * {@code tests/support/history.py} writes them; keys are of letters, digits, dots, dashes, underscores and tildes. SIGTERM
+ * closes it without draining what is queued: what was begun is finished, and the rest stays incomplete in the commit.
  */
 final class TakeoverConsumer {
     public static void main(String[] arguments) throws Exception {
-        int workMaxMs = Integer.parseInt(arguments[4]);
-        FileChannel file = FileChannel.open(
-                Path.of(arguments[5]), StandardOpenOption.CREATE, StandardOpenOption.WRITE, StandardOpenOption.APPEND);
+        int workMinMs = Integer.parseInt(arguments[4]);
+        int workMaxMs = Integer.parseInt(arguments[5]);
+        FileChannel history = FileChannel.open(
+                Path.of(arguments[6]), StandardOpenOption.CREATE, StandardOpenOption.WRITE, StandardOpenOption.APPEND);
+        String life = arguments[7] + " " + arguments[8] + " ";
         ParallelStreamProcessor<byte[], byte[]> processor = ParallelStreamProcessor.createEosStreamProcessor(
                 ParallelConsumerOptions.<byte[], byte[]>builder()
                         .consumer(new KafkaConsumer<>(
-                                properties(arguments[0], arguments[1]),
+                                properties(arguments[0], arguments[1], arguments[7]),
                                 new ByteArrayDeserializer(),
                                 new ByteArrayDeserializer()))
                         .ordering(ProcessingOrder.KEY)
@@ -42,30 +45,37 @@ final class TakeoverConsumer {
         processor.subscribe(List.of(arguments[2]));
         processor.poll(context -> {
             RecordContext<byte[], byte[]> record = context.getSingleRecord();
-            String at = " " + record.partition() + " " + record.offset() + "\n";
-            append(file, "start" + at);
+            String call = life + record.topic() + " " + record.partition() + " " + record.offset() + " ";
+            append(history, "S " + call + keyWord(record.key()));
             try {
-                Thread.sleep(ThreadLocalRandom.current().nextInt(workMaxMs + 1));
+                Thread.sleep(ThreadLocalRandom.current().nextInt(workMinMs, workMaxMs + 1));
             } catch (InterruptedException stopped) {
                 Thread.currentThread().interrupt();
                 throw new IllegalStateException("interrupted", stopped);
             }
-            append(file, "done" + at);
+            append(history, "E " + call + "done");
         });
     }
 
-    private static void append(FileChannel file, String line) {
+    private static String keyWord(byte[] key) {
+        return key == null ? "-" : "=" + new String(key, StandardCharsets.US_ASCII);
+    }
+
+    /** Adds one line in one write; on Linux the JVM's nanoTime is the monotonic clock that every process shares. */
+    private static void append(FileChannel history, String line) {
         try {
-            file.write(ByteBuffer.wrap(line.getBytes(StandardCharsets.US_ASCII)));
+            String whole = line + " " + System.nanoTime() + "\n";
+            history.write(ByteBuffer.wrap(whole.getBytes(StandardCharsets.US_ASCII)));
         } catch (java.io.IOException problem) {
             throw new java.io.UncheckedIOException(problem);
         }
     }
 
-    private static Properties properties(String bootstrap, String group) {
+    private static Properties properties(String bootstrap, String group, String member) {
         Properties properties = new Properties();
         properties.setProperty("bootstrap.servers", bootstrap);
         properties.setProperty("group.id", group);
+        properties.setProperty("client.id", member);
         properties.setProperty("auto.offset.reset", "earliest");
         properties.setProperty("enable.auto.commit", "false");
         return properties;
