@@ -11,7 +11,8 @@ from collections.abc import Coroutine, Sequence
 from copy import copy
 from typing import Any
 
-from parallel_consumer_runtime.core import AdaptiveLimiter, PartitionCommit, PartitionKey, Sample
+from parallel_consumer_runtime.adaption import Adaption
+from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
 from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
 from parallel_consumer_runtime.handlers import Handler
 from parallel_consumer_runtime.kafka.config import consumer_config, producer_config
@@ -30,7 +31,6 @@ from parallel_consumer_runtime.settings import CommitMode, LiveSettings, MemberS
 FLOW_INTERVAL_S = 0.02
 DRAIN_INTERVAL_S = 0.005
 SNAPSHOT_INTERVAL_S = 0.25
-LIMITER_INTERVAL_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,6 @@ class Member:
         self._handler = handler
         self._live = live
         self._board = board
-        self._limiter = AdaptiveLimiter(*live.concurrency.bounds)
         self._producer: ResultProducer | None = None
         self._transactions: TransactionalProducer | None = None
         if settings.commit_mode == CommitMode.TRANSACTIONAL:
@@ -70,6 +69,7 @@ class Member:
         self._processing = Processing(name, settings, live, handler, self._producer, self.on_failure)
         self._engine, self._dispatcher = self._processing.engine, self._processing.dispatcher
         self._worker = self._processing.worker
+        self._adaption = Adaption(self._engine, self._dispatcher, live.concurrency)
         self._slow = SlowWatch(self._dispatcher.counters)
         topics = settings.kafka.topics or [settings.kafka.topic_pattern or ""]
         if settings.retry_topic is not None:
@@ -105,7 +105,7 @@ class Member:
         """
         tickers = [
             asyncio.create_task(ticker)
-            for ticker in (self._tick_flow(), self._tick_commits(), self._tick_snapshots(), self._tick_limiter())
+            for ticker in (self._tick_flow(), self._tick_commits(), self._tick_snapshots(), self._adaption.run())
         ]
         for ticker in tickers:
             ticker.add_done_callback(self._ticker_ended)
@@ -136,8 +136,7 @@ class Member:
         """Take a new live half; records in flight are not touched."""
         self._live = live
         self._processing.apply(live)
-        self._limiter.bound(*live.concurrency.bounds)
-        self._engine.limit = self._limiter.limit
+        self._adaption.bound(live.concurrency)
         self._apply_state()
         self._snapshot()
         self._dispatcher.wake()
@@ -165,7 +164,8 @@ class Member:
                 if self._engine.offer(key, records, now):
                     self._worker.end_partition(*key)
                     _log.warning(
-                        "%s[%d]: the log begins anew; what was known of it is forgotten, and it is handled from there", *key
+                        "%s[%d]: the log begins anew; what was known of it is forgotten, and it is handled from there",
+                        *key,
                     )
         except RuntimeFailure as failure:  # the user's own function of sub-partitions
             self.on_failure(failure)
@@ -282,18 +282,6 @@ class Member:
         while True:
             self._snapshot()
             await asyncio.sleep(SNAPSHOT_INTERVAL_S)
-
-    async def _tick_limiter(self) -> None:
-        counters = self._dispatcher.counters
-        calls, failures, busy_s = counters.calls, counters.failures, counters.busy_s
-        while True:
-            await asyncio.sleep(LIMITER_INTERVAL_S)
-            ended, failed, busy = counters.calls - calls, counters.failures - failures, counters.busy_s - busy_s
-            calls, failures, busy_s = counters.calls, counters.failures, counters.busy_s
-            saturated = self._engine.statistics().ready > 0 and self._engine.in_flight >= self._engine.limit
-            latency_s = busy / ended if ended else 0.0
-            self._engine.limit = self._limiter.update(Sample(max(0, ended - failed), failed, latency_s, saturated))
-            self._dispatcher.wake()
 
     def _ticker_ended(self, ticker: asyncio.Task[None]) -> None:
         if not ticker.cancelled() and (error := ticker.exception()) is not None:

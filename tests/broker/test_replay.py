@@ -52,6 +52,7 @@ class _Replays:
     """Replays of one manifest, and what they handled."""
 
     def __init__(self, spec: ParallelConsumerSpec, folder: Path, *, work_ms: float = 2) -> None:
+        folder.mkdir(exist_ok=True)
         self.path = write_manifest(folder, "orders", spec)
         self.history = folder / "replay-history"
         self.history.touch()
@@ -154,6 +155,32 @@ def test_a_whole_log_is_replayed_as_the_manifest_orders_it(  # noqa: PLR0917 - p
                 offsets[event.at.partition].append(event.at.offset)
         assert all(seen == sorted(seen) for seen in offsets.values())
     assert kafka.group(group).state == "DEAD", "the manifest's group came into being"
+
+
+@pytest.mark.proves(31)
+def test_the_manifests_concurrency_applies_unless_told_otherwise(
+    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
+) -> None:
+    """From min upwards while calls take no longer, to max at most; with --concurrency exactly so many."""
+    _fill(kafka, topic)
+    spec = spec_for(
+        kafka.bootstrap, topic, group, "on_record", ordering="Unordered", concurrency={"min": 10, "max": 14}
+    )
+    replays = _Replays(spec, tmp_path, work_ms=30)
+    replays.run("--from", "earliest", "--to", "latest")
+    assert _most_at_once(read_history(replays.history)) == 14
+    fixed = _Replays(spec, tmp_path / "fixed", work_ms=30)
+    fixed.run("--from", "earliest", "--to", "offset:100", "--concurrency", "3")
+    assert _most_at_once(read_history(fixed.history)) == 3
+
+
+def _most_at_once(events: Iterable[Event]) -> int:
+    running = most = 0
+    for event in events:
+        running += type(event) is Start
+        running -= type(event) is End
+        most = max(most, running)
+    return most
 
 
 @pytest.mark.proves(31)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from parallel_consumer_runtime.adaption import Adaption
 from parallel_consumer_runtime.core import Ledger, PartitionKey
 from parallel_consumer_runtime.errors import RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler, Result
@@ -92,6 +93,7 @@ class Replay:
         # Nothing is committed, so no map can grow too long.
         processing = Processing(self.name, settings, live, handler, sender, self._on_failure, map_gaps_max=sys.maxsize)
         self._engine, self._dispatcher, self._worker = processing.engine, processing.dispatcher, processing.worker
+        self._adaption = Adaption(self._engine, self._dispatcher, live.concurrency)
         self._stopping = False
         self._failure: RuntimeFailure | None = None
 
@@ -114,6 +116,8 @@ class Replay:
         for key, bounds in self._ranges.items():
             self._engine.assign(key, Ledger(bounds.start))
         reader = RangeReader(self._settings, self.name, self._ranges)
+        adapting = asyncio.create_task(self._adaption.run())
+        adapting.add_done_callback(self._adapting_ended)
         try:
             if self._producer is not None:
                 self._producer.start()
@@ -121,6 +125,7 @@ class Replay:
             await self._read_and_handle(reader)
             await self._drain()
         finally:
+            adapting.cancel()
             reader.close()
             await self._worker.stop()
             if self._producer is not None:
@@ -162,6 +167,11 @@ class Replay:
                 _log.warning("%d records in flight did not end within the drain timeout", active)
                 return
             await asyncio.sleep(IDLE_S)
+
+    def _adapting_ended(self, adapting: asyncio.Task[None]) -> None:
+        if not adapting.cancelled() and (error := adapting.exception()) is not None:
+            _log.error("adapting the concurrency failed", exc_info=error)
+            self._on_failure(RuntimeFailure(f"adapting the concurrency failed: {error!r}"))
 
     def _on_failure(self, failure: RuntimeFailure) -> None:
         self._failure = failure

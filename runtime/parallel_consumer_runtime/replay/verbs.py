@@ -96,7 +96,7 @@ def replay(
     topic: _Topic = None,
     partition: _Partitions = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Records at once, instead of the manifest's fixed or min.")
+        int | None, typer.Option(min=1, max=10_000, help="Records at once, always, instead of the manifest's.")
     ] = None,
     no_results: Annotated[bool, typer.Option("--no-results", help="Drop what the handler returns.")] = False,
     bootstrap: _Bootstrap = None,
@@ -104,7 +104,7 @@ def replay(
 ) -> None:
     """Handle a range of records once more, outside the group: nothing is committed, and the group may run meanwhile.
 
-    The manifest's handler, worker, ordering, retry policy and dead-letter topic apply. It ends when every record of the
+    The manifest's handler, worker, ordering, concurrency, retry policy and dead-letter topic apply. It ends when every record of the
     range is complete. Ctrl-C finishes what is in flight and ends.
     """
 
