@@ -155,7 +155,7 @@ class Engine:
         partition = self.partitions.get(key)
         if partition is None or not partition.open:
             return False
-        deliver = partition.ledger.deliver
+        deliver, delivered = partition.ledger.deliver, partition.ledger.delivered
         shards = partition.shards
         ready = self._ready
         shard_of = self._shard_of
@@ -164,7 +164,7 @@ class Engine:
         anew: int | None = None
         for index, record in enumerate(records):
             if not deliver(record.offset):
-                if record.offset <= partition.ledger.delivered:
+                if record.offset <= (records[index - 1].offset if index else delivered):
                     anew = index
                     break
                 self.skipped += 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from parallel_consumer_runtime.core import Bounds, Engine, Ledger, PartitionKey, Task
-from parallel_consumer_runtime.core.engine import MAP_GAPS_MAX, MAP_SPAN_MAX
+from parallel_consumer_runtime.core.map_bounds import MAP_GAPS_MAX, MAP_SPAN_MAX
 from parallel_consumer_runtime.handlers import Record
 
 WIDE = Bounds(100_000, 100_000, 10**9)
@@ -355,3 +355,45 @@ def test_a_key_in_two_partitions_is_two_keys() -> None:
         engine.offer(key, [record(key.partition, 0, b"a")])
     assert engine.take(0.0) is not None
     assert engine.take(0.0) is not None
+
+
+def test_a_log_that_begins_anew_is_handled_from_there() -> None:
+    """A topic that is made again within an assignment: nothing of it counts as handled, and its place is committed at once."""
+    engine = Engine("Key", WIDE, 10)
+    old = engine.assign(P0, Ledger(), 7)
+    assert not engine.offer(P0, [record(0, 0, b"a"), record(0, 1, b"b"), record(0, 2, b"a")])
+    kept = engine.take(0.0)
+    drain(engine)
+    assert kept is not None
+    planned = engine.commits()
+    assert engine.offer(P0, [record(0, 3, b"d"), record(0, 0, b"a"), record(0, 1, b"c")])
+    new = engine.partitions[P0]
+    assert not old.live
+    assert (new.live, new.assignment) == (True, 7)
+    assert [(plan.source, plan.offset, plan.incomplete) for plan in engine.commits()] == [(new, 0, ())]
+    engine.committed(planned, acknowledged=False)
+    assert [r.offset for r in drain(engine)] == [1], "the old record of the key still runs"
+    engine.complete(kept)
+    assert [r.offset for r in drain(engine)] == [0]
+    assert [plan.offset for plan in engine.commits()] == [2]
+    assert engine.statistics().buffered == 0
+
+
+def test_a_log_that_begins_anew_keeps_its_partition_paused() -> None:
+    """The client still holds it back: it is asked to go on once there is room."""
+    engine = Engine("Key", Bounds(2, 10, 1000), 10)
+    engine.assign(P0, Ledger())
+    engine.offer(P0, [record(0, 0, None), record(0, 1, None)])
+    assert engine.flow().pause == [P0]
+    engine.offer(P0, [record(0, 0, None)])
+    assert engine.flow().resume == [P0]
+
+
+def test_a_record_that_the_map_calls_complete_is_no_new_log() -> None:
+    """It is skipped, and the assignment goes on, wherever in a batch it stands."""
+    engine = Engine("Key", WIDE, 10)
+    engine.assign(P0, Ledger(5, 8, [(5, 5)]))
+    assert not engine.offer(P0, [record(0, 5, None), record(0, 6, None)])
+    assert not engine.offer(P0, [record(0, 7, None), record(0, 8, None), record(0, 9, None)])
+    assert [r.offset for r in drain(engine)] == [5, 9]
+    assert engine.skipped == 3

@@ -26,6 +26,7 @@ class Faults:
             "compact": self._compact,
             "retain": self._retain,
             "recreate": self._recreate,
+            "replace": self._replace_log,
             "lose metadata": self._lose_metadata,
             "garble metadata": self._garble_metadata,
             "foreign metadata": self._foreign_metadata,
@@ -71,6 +72,10 @@ class Faults:
     def _recreate(self) -> None:
         world = self.world
         world.delete(world.any_log().key)
+
+    def _replace_log(self) -> None:
+        world = self.world
+        world.replace(world.any_log().key)
 
     # What the broker keeps of commits
 

@@ -1,5 +1,7 @@
 """One partition's log, for one life of its topic: records, holes, where it begins; and what is true of its records."""
 
+from typing import NamedTuple
+
 from parallel_consumer_runtime.core import PartitionKey
 from parallel_consumer_runtime.handlers import Record
 
@@ -54,7 +56,7 @@ class Log:
         """Return where a consumer reads: auto.offset.reset is earliest."""
         return position if self.start <= position <= len(self.slots) else self.start
 
-    def fetch(self, position: int, count: int) -> tuple[list[Record], int]:
+    def fetch(self, position: int, count: int) -> "tuple[Fetched, int]":
         """Return up to so many records, and the position after them."""
         slots, records, end = self.slots, list[Record](), len(self.slots)
         while position < end and len(records) < count:
@@ -62,7 +64,7 @@ class Log:
             position += 1
             if record is not None:
                 records.append(record)
-        return records, position
+        return Fetched(self, records), position
 
     def undone(self) -> list[int]:
         """Return the offsets of records that nobody has done yet."""
@@ -73,3 +75,10 @@ class Log:
         """What commits told of offsets from here on is gone from the broker."""
         self.settled_epoch += 1
         self.settled = {offset: told for offset, told in self.settled.items() if offset < above}
+
+
+class Fetched(NamedTuple):
+    """What one partition gave to a batch."""
+
+    log: Log
+    records: list[Record]

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
-from parallel_consumer_runtime.handlers import Record
+from parallel_consumer_runtime.core import Partition, PartitionCommit, PartitionKey
 from parallel_consumer_runtime.kafka.positions import Start
 from tests.support.simulation.checking import Bounded, Tenure
+from tests.support.simulation.log import Fetched, Log
 from tests.support.simulation.request import Planned
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ class Loop:
                 member.world.note("map refused", member.name)
             member.tenures[member.engine.assign(start.key, start.ledger)] = tenure
 
-    def on_batch(self, batch: dict[PartitionKey, list[Record]]) -> None:
+    def on_batch(self, batch: dict[PartitionKey, Fetched]) -> None:
         """Records were polled."""
         member, world = self.member, self.member.world
         engine = member.engine
-        for key, records in batch.items():
+        for key, (log, records) in batch.items():
             partition = engine.partitions.get(key)
             if partition is None:
                 world.note("batch arrived after its partition was revoked", member.name)
@@ -82,11 +82,25 @@ class Loop:
                 world.watch_delivery(partition.ledger, records)
             skipped = engine.skipped
             engine.offer(key, records, world.now)
+            if (present := engine.partitions.get(key)) is not None:
+                self._read_on(present, log)
             if engine.skipped > skipped:
                 world.note("record skipped by the map", member.name)
         Bounded.offered(member)
         self.flow()
         member.outstanding -= 1
+
+    def _read_on(self, partition: Partition, log: Log) -> None:
+        """Keep what is known of an assignment with the log that it reads."""
+        member = self.member
+        tenure = member.tenures.get(partition)
+        if tenure is None:
+            member.world.note("log that began anew within an assignment", partition.key)
+            member.tenures[partition] = Tenure(log, blind=False)
+        elif tenure.log is not log:
+            # Nothing tells the logs apart: no offset was passed again. What the old one's map calls complete is passed over.
+            log.done.update(range(partition.ledger._mapped_to + 1))  # pyright: ignore[reportPrivateUsage]
+            tenure.log = log
 
     def on_revoking(self, drain: Drain) -> None:
         """Drain partitions before they are given up."""

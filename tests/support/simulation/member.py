@@ -8,6 +8,7 @@ from parallel_consumer_runtime.core import Engine, Partition, PartitionKey, Task
 from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX
 from tests.support.simulation.checking import OneAtATime, Tenure
 from tests.support.simulation.executor import Executor
+from tests.support.simulation.log import Log
 from tests.support.simulation.loop import Loop
 from tests.support.simulation.owner import Owner
 from tests.support.simulation.request import Request
@@ -45,6 +46,8 @@ class Member:
         # Owner thread
         self.positions: dict[PartitionKey, int] = {}
         """What is assigned, and the next offset to fetch."""
+        self.reading: dict[PartitionKey, Log] = {}
+        """The logs that the positions are of."""
         self.paused: set[PartitionKey] = set()
         self.generation = -1
         self.wanted = True

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, cast
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from parallel_consumer_runtime.core import PartitionKey
-from parallel_consumer_runtime.handlers import Record
 from parallel_consumer_runtime.kafka import positions
 from parallel_consumer_runtime.kafka.librdkafka import Position
 from tests.support.simulation.checking import HandedOver, Tenure
 from tests.support.simulation.commits import answer, send, send_and_wait
+from tests.support.simulation.log import Fetched
 
 if TYPE_CHECKING:
     from tests.support.simulation.loop import Drain
     from tests.support.simulation.member import Member
     from tests.support.simulation.request import Planned
 
-Batch = dict[PartitionKey, list[Record]]
+Batch = dict[PartitionKey, Fetched]
 
 start_of = cast("Callable[[Owner, Position], positions.Start]", positions._start)  # pyright: ignore[reportPrivateUsage]
 """Of the consumer it asks for the log's end alone, which an `Owner` answers."""
@@ -125,6 +125,7 @@ class Owner:
             log = world.logs[start.key]
             world.take_over(start, log)
             member.positions[start.key] = log.in_range(start.offset if start.offset >= 0 else log.start)
+            member.reading[start.key] = log
             told.append((start, Tenure(log, blind=not start.readable)))
         member.inbox.append((member.loop.on_assigned, told))
 
@@ -181,11 +182,13 @@ class Owner:
         for key in (*keys[shift:], *keys[:shift]):
             if room and key not in member.paused:
                 log = member.world.logs[key]
-                records, position = log.fetch(log.in_range(member.positions[key]), room)
-                member.positions[key] = position
-                room -= len(records)
-                if records:
-                    batch[key] = records
+                # The client finds nothing where it was in a log that is another one by now, and begins at its start.
+                position = member.positions[key] if member.reading[key] is log else log.start
+                member.reading[key] = log
+                fetched, member.positions[key] = log.fetch(log.in_range(position), room)
+                room -= len(fetched.records)
+                if fetched.records:
+                    batch[key] = fetched
         return batch
 
     def _hand_over(self, batch: Batch) -> None:

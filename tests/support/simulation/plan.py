@@ -21,6 +21,7 @@ SOMETIMES = {
     "compact": 5.0,
     "retain": 0.7,
     "recreate": 4.5,
+    "replace": 0.7,
     "lose metadata": 0.7,
     "garble metadata": 0.7,
     "foreign metadata": 1.0,

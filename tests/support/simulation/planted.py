@@ -4,7 +4,7 @@ A simulation that finds nothing may be blind. Each of these is a mistake that so
 made before; it is put in place for one search and taken out again.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from parallel_consumer_runtime.core import Engine, Flow, Ledger, Partition, PartitionCommit, PartitionKey, Task
 from parallel_consumer_runtime.core.retries import DelayHeap
 from parallel_consumer_runtime.core.shards import Group, release
+from parallel_consumer_runtime.handlers import Record
 from parallel_consumer_runtime.kafka import positions
 from parallel_consumer_runtime.kafka.librdkafka import Position
 from parallel_consumer_runtime.offsets import OffsetMap, decode, encode
@@ -113,9 +114,9 @@ def _fenced_by_key_alone(owner: Owner, key: PartitionKey, heard: int) -> bool:
 
 
 def _map_ignored(ledger: Ledger, offset: int) -> bool:
-    if offset <= ledger._delivered:
+    if offset <= ledger.delivered:
         return False
-    ledger._delivered = offset
+    ledger.delivered = offset
     if offset - 1 not in ledger._incomplete:
         ledger._gaps += 1
     ledger._incomplete[offset] = None
@@ -297,6 +298,17 @@ def _never_woken(engine: Engine, now: float) -> int:
     return len(due)
 
 
+def _taken_for_repeats(engine: Engine, key: PartitionKey, records: Sequence[Record], now: float = 0.0) -> bool:
+    """What a log that began anew brings has been delivered before."""
+    if (partition := engine.partitions.get(key)) is not None:
+        delivered = partition.ledger.delivered
+        records = [record for record in records if record.offset > delivered]
+    return _offer(engine, key, records, now)
+
+
+_offer = Engine.offer
+
+
 PLANTED = (
     Planted("commits the highest completed offset", Ledger, "committable", property(_highest)),
     Planted("forgets that a commit failed", Engine, "committed", _failed_is_forgotten),
@@ -306,6 +318,7 @@ PLANTED = (
     Planted("map reaches one offset too far", positions, "to_commit", _one_too_many),
     Planted("believes a map that ends beyond the log", positions, "decode", _beyond_log_end),
     Planted("believes the map of a log that began anew", Ledger, "_forget_map", _map_kept),
+    Planted("takes a log that began anew for repeats", Engine, "offer", _taken_for_repeats),
     Planted("handles again what the map calls complete", Ledger, "deliver", _map_ignored),
     Planted("waits for records that are gone from the log", Ledger, "_forget_expected", _gone_kept),
     Planted("gives partitions up without a last commit", Loop, "_answer_drains", _no_last_commit),

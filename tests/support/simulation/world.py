@@ -126,7 +126,7 @@ class World:
 
     def watch_delivery(self, ledger: Ledger, records: list[Record]) -> None:
         """Count what a delivery is about to do to a map."""
-        base, expected, delivered = ledger._base, ledger._expected, ledger._delivered  # pyright: ignore[reportPrivateUsage]
+        base, expected, delivered = ledger._base, ledger._expected, ledger.delivered  # pyright: ignore[reportPrivateUsage]
         if delivered < 0 and base is not None and records[0].offset < base:
             self.note("map of a log that began anew forgotten", base)
         elif expected and expected[-1] < records[0].offset:
@@ -178,15 +178,23 @@ class World:
             if not any(key in member.positions for member in self.members):
                 del self.deleted[key]
                 self.note("topic deleted and made again", key)
-                log = self.logs[key] = Log(key)
                 self.group.wanted = True
-                if self.dice.chance(0.15):
-                    self.group.stored.pop(key, None)
-                stored = self.group.stored.get(key)
-                for _ in range(
-                    self.dice.below(2 + (0 if stored is None else stored.offset * self.dice.pick((1, 1, 2))))
-                ):
-                    self._append(log)
+                self._renew(key, 0.15)
+
+    def replace(self, key: PartitionKey) -> None:
+        """Delete a partition's topic and make it again before anybody notices. The broker forgets its commits."""
+        if key not in self.deleted:
+            self.note("topic made again at once", key)
+            self._renew(key, 1.0)
+
+    def _renew(self, key: PartitionKey, forgotten: float) -> None:
+        """Begin a log anew, with some records."""
+        log = self.logs[key] = Log(key)
+        before = self.group.stored.get(key)
+        if self.dice.chance(forgotten):
+            self.group.stored.pop(key, None)
+        for _ in range(self.dice.below(2 + (0 if before is None else before.offset * self.dice.pick((1, 1, 2))))):
+            self._append(log)
 
     # Steps
 
