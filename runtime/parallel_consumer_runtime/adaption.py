@@ -34,13 +34,19 @@ class Adaption:
 
     async def run(self) -> None:
         """Learn from one interval after the other, until cancelled."""
-        counters = self._dispatcher.counters
-        calls, failures, busy_s = counters.calls, counters.failures, counters.busy_s
+        before = self._totals()
         while True:
             await asyncio.sleep(INTERVAL_S)
-            ended, failed, busy = counters.calls - calls, counters.failures - failures, counters.busy_s - busy_s
-            calls, failures, busy_s = counters.calls, counters.failures, counters.busy_s
+            now = self._totals()
+            calls, attempts, failed, busy_s = (one - other for one, other in zip(now, before, strict=True))
+            before = now
             saturated = self._engine.statistics().ready > 0 and self._engine.in_flight >= self._engine.limit
-            latency_s = busy / ended if ended else 0.0
-            self._engine.limit = self._limiter.update(Sample(max(0, ended - failed), failed, latency_s, saturated))
+            latency_s = busy_s / calls if calls else 0.0
+            sample = Sample(int(max(0, attempts - failed)), int(failed), latency_s, saturated)
+            self._engine.limit = self._limiter.update(sample)
             self._dispatcher.wake()
+
+    def _totals(self) -> tuple[float, float, float, float]:
+        """Return calls, attempts, failed attempts, and seconds spent, since the process began."""
+        counters = self._dispatcher.counters
+        return counters.calls, counters.calls + counters.together, counters.failures, counters.busy_s

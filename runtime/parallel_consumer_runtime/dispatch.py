@@ -125,6 +125,7 @@ class Dispatcher:
             return
         if isinstance(call, Batch):
             self._ended(call)
+            self._outcomes.counters.together += len(call.tasks) - 1
             self._batch_ended(call, returned)
             return
         context = self.running[call]
@@ -140,7 +141,9 @@ class Dispatcher:
         if isinstance(context, DeferringContext) and context.deferral is not None:
             context.deferral.end()
         self._ended(call)
-        for task in tasks_of(call):
+        tasks = tasks_of(call)
+        self._outcomes.counters.together += len(tasks) - 1
+        for task in tasks:
             self._outcomes.failed(task, error)
 
     def returned(self, call: Call) -> None:

@@ -78,6 +78,7 @@ class Counters:
         "slow",
         "started",
         "succeeded",
+        "together",
     )
 
     def __init__(self) -> None:
@@ -85,6 +86,8 @@ class Counters:
         """Records whose call began."""
         self.calls = 0
         """Calls that ended, of one record or of a batch."""
+        self.together = 0
+        """Records of the calls that ended, each call's first not counted: with `calls`, the attempts that ended."""
         self.failures = 0
         """Records whose attempt failed."""
         self.succeeded = 0

@@ -1,12 +1,12 @@
 """The limit follows what handler calls show, on virtual time: the same for members and replays."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from parallel_consumer_runtime.adaption import Adaption
 from parallel_consumer_runtime.core import Engine, Ledger, PartitionKey
-from parallel_consumer_runtime.handlers import Context, Handler, Record
+from parallel_consumer_runtime.handlers import Context, Handler, Record, Retry
 from parallel_consumer_runtime.outcomes import Clock
 from parallel_consumer_runtime.processing import Processing
 from parallel_consumer_runtime.settings import ConcurrencySpec, ParallelConsumerSpec, render_live, render_static
@@ -119,3 +119,17 @@ def test_failures_push_the_limit_down_to_min() -> None:
         assert bench.engine.limit == 10
 
     play(scenario, fails_sometimes, concurrency={"min": 10, "max": 60})
+
+
+def test_few_failures_of_a_batch_are_few() -> None:
+    """One record of twenty fails, in every second batch: that says nothing against more at once."""
+
+    async def fails_rarely(records: Sequence[Record], context: Context) -> list[Exception | None]:
+        await asyncio.sleep(CALL_S)
+        return [Retry() if one.offset % 20 == 0 and context.attempt == 1 else None for one in records]
+
+    async def scenario(bench: Bench) -> None:
+        await asyncio.sleep(10.5)
+        assert bench.engine.limit == 60
+
+    play(scenario, fails_rarely, concurrency={"min": 20, "max": 60}, batch={"size": 10})
