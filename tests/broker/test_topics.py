@@ -11,7 +11,7 @@ import pytest
 from parallel_consumer_runtime.settings import ParallelConsumerSpec
 from tests.support.checkers import OneAtATime, every_checker, judge, report
 from tests.support.commit_watch import CommitWatch
-from tests.support.filling import add_partitions
+from tests.support.filling import add_partitions, replace_topic
 from tests.support.history import End, Start, read_history, read_so_far
 from tests.support.kafka import KafkaBroker
 from tests.support.members import Members, spec_for
@@ -143,3 +143,35 @@ def test_partitions_are_added_while_records_are_consumed(  # noqa: PLR0917 - pyt
         for ordinal in range(count):
             assert members.terminate(ordinal) == 0
     _judge(members)
+
+
+@pytest.mark.parametrize("count", [300, 3000], ids=["shorter", "longer"])
+def test_a_topic_that_is_made_again_at_once_is_handled_from_its_start(  # noqa: PLR0917 - pytest passes by name
+    kafka: KafkaBroker,
+    topic: str,
+    group: str,
+    tmp_path: Path,
+    figure: Callable[[object], None],
+    count: int,
+) -> None:
+    """Its partitions stay assigned: what was handled of the old topic says nothing of the new one's records."""
+    spec = _spec(kafka, topic, group)
+    with Members("again", spec, tmp_path, work_ms=1) as members:
+        Traffic(kafka.bootstrap, topic).send(_some_records(1000))
+        members.start(0)
+        members.wait_status(0, lambda status: status.handled == 1000 and status.lag == 0, "handled the old topic")
+        wait_until(lambda: _committed(kafka, group, topic) == 1000, "the old topic is committed", 30)
+        replace_topic(kafka.bootstrap, topic, 4)
+        Traffic(kafka.bootstrap, topic).send(_some_records(count))
+        status = members.wait_status(0, lambda status: status.handled == 1000 + count, "handles the new topic")
+        figure(f"{status.handled - 1000} of {count} handled, {status.rebalances} rebalances")
+        wait_until(lambda: _committed(kafka, group, topic) == count, "the new topic is committed", 30)
+        assert members.terminate(0) == 0
+        members.start(0)
+        status = members.wait_status(0, lambda status: len(status.partitions) == 4 and status.lag == 0, "came back")
+        assert status.handled == 0
+        assert members.terminate(0) == 0
+
+
+def _committed(kafka: KafkaBroker, group: str, topic: str) -> int:
+    return sum(commit.offset for commit in kafka.committed(group, topic).values())

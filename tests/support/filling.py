@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, cast
 
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Producer as KafkaProducer
-from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from tests.support.waiting import wait_until
 
 TIMEOUT_S = 60.0
 
@@ -61,3 +63,20 @@ def add_partitions(bootstrap: str, topic: str, total: int) -> None:
     """Let a topic have so many partitions."""
     admin = cast("Any", AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}))
     admin.create_partitions([NewPartitions(topic, total)])[topic].result(TIMEOUT_S)
+
+
+def replace_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Delete a topic and make it again as soon as its name is free, before its consumers have noticed."""
+    admin = cast("Any", AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}))
+    admin.delete_topics([topic])[topic].result(TIMEOUT_S)
+
+    def made() -> bool:
+        try:
+            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+            return False
+        return True
+
+    wait_until(made, f"{topic} is made again", TIMEOUT_S)
