@@ -20,7 +20,7 @@ from parallel_consumer_runtime.core import (
     hashed,
     round_robin,
 )
-from parallel_consumer_runtime.core.engine import MAP_GAPS_MAX
+from parallel_consumer_runtime.core.map_bounds import MAP_GAPS_MAX
 from parallel_consumer_runtime.dispatch import Dispatcher
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler, Record

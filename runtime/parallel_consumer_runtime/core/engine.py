@@ -14,6 +14,7 @@ from parallel_consumer_runtime.core.batches import BatchShape, Linger
 from parallel_consumer_runtime.core.figures import Bounds, EngineStatistics, Flow
 from parallel_consumer_runtime.core.gates import Gates
 from parallel_consumer_runtime.core.ledger import Ledger
+from parallel_consumer_runtime.core.map_bounds import MAP_GAPS_MAX, MAP_SPAN_MAX
 from parallel_consumer_runtime.core.partition import Partition, PartitionCommit, PartitionKey
 from parallel_consumer_runtime.core.retries import DelayHeap
 from parallel_consumer_runtime.core.shards import (
@@ -30,12 +31,6 @@ from parallel_consumer_runtime.core.shards import (
 from parallel_consumer_runtime.core.subpartitions import ShardOf
 from parallel_consumer_runtime.core.turnstile import Turnstile, Verdict
 from parallel_consumer_runtime.handlers import Record
-
-MAP_GAPS_MAX = 256
-MAP_SPAN_MAX = 16_000
-"""A partition hands out nothing new above its highest completed offset while its map has more gaps than 256 (2 runs
-of 4 bytes each: 2,732 characters) and spans more than 16,000 offsets (2,672 characters as a bit set): both stay below
-three quarters of the broker's 4,096, the rest is room for what is in flight."""
 
 
 class Engine:
@@ -68,6 +63,8 @@ class Engine:
         self._map_span_max = map_span_max
         self.halted = False
         """Nothing is handed out: paused by its user, or closing."""
+        self.outlet_full = False
+        """Nothing is handed out: as much waits for its acknowledgement as may."""
         self.in_flight = 0
         """Tasks with the handler."""
         self.producing = 0
@@ -113,6 +110,8 @@ class Engine:
         for key in keys:
             if (partition := self.partitions.get(key)) is not None:
                 partition.open = False
+                # Behind a record that never ends, what waits would pile up with each assignment.
+                partition.shards.update(dict.fromkeys(partition.shards))
         ended = self._retries.remove_closed()
         if self._turnstile is not None:
             ended += self._turnstile.remove_closed()
@@ -187,7 +186,7 @@ class Engine:
 
     def take(self, now: float) -> Task | None:
         """Return the next task to run, None when none may run now."""
-        if self.in_flight >= self.limit or self.halted:
+        if self.in_flight >= self.limit or self.halted or self.outlet_full:
             return None
         turnstile = self._turnstile
         if turnstile is not None and not turnstile.open(now):
@@ -211,7 +210,7 @@ class Engine:
     def take_batch(self, shape: BatchShape, now: float) -> list[Task]:
         """Return the tasks of the next call, none when there is nothing to call now. Each is settled by itself."""
         room = min(shape.size, self.limit - self.in_flight)
-        if room < 1 or self.halted or not self._ready:
+        if room < 1 or self.halted or self.outlet_full or not self._ready:
             return []
         available = len(self._ready)
         if shape.same_key:
@@ -292,7 +291,7 @@ class Engine:
     @property
     def runnable(self) -> int:
         """How many tasks could start now."""
-        return 0 if self.halted else max(0, min(len(self._ready), self.limit - self.in_flight))
+        return 0 if self.halted or self.outlet_full else max(0, min(len(self._ready), self.limit - self.in_flight))
 
     # Commits and bounds
 
@@ -319,22 +318,26 @@ class Engine:
     def flow(self) -> Flow:
         """Return what to fetch and what not. Called after every batch, and often while records complete.
 
-        All partitions together hold at half of what they may buffer alone, so that even load never pauses one of them
-        (a pause throws away what was fetched ahead); a partition that fills alone is paused alone.
+        What is fetched from holds together at half of what it may buffer alone, so that even load never pauses a partition (a
+        pause throws away what was fetched ahead); one that fills alone is paused alone, and holds up no other.
         """
         bounds = self.bounds
-        records_max = min(bounds.records, max(1, len(self.partitions) * bounds.records_per_partition // 2))
-        share = 1.0 if self.wanted else 0.75
-        self.wanted = self._buffered < records_max * share and self._buffered_bytes < bounds.bytes * share
-        pause: list[PartitionKey] = []
-        resume: list[PartitionKey] = []
+        pause, resume = list[PartitionKey](), list[PartitionKey]()
+        count = records = size_bytes = 0
         for key, partition in self.partitions.items():
-            if not partition.paused and partition.buffered >= bounds.records_per_partition:
-                partition.paused = True
-                pause.append(key)
-            elif partition.paused and partition.buffered <= bounds.records_per_partition // 2:
-                partition.paused = False
-                resume.append(key)
+            if partition.regulate(bounds.records_per_partition, bounds.bytes_per_partition):
+                (pause if partition.paused else resume).append(key)
+            if not partition.paused:
+                count += 1
+                records += partition.buffered
+                size_bytes += partition.buffered_bytes
+        share = 1.0 if self.wanted else 0.75
+        self.wanted = (
+            self._buffered < bounds.records * share
+            and self._buffered_bytes < bounds.bytes * share
+            and records < max(1, count * bounds.records_per_partition // 2) * share
+            and size_bytes < max(1, count * bounds.bytes_per_partition // 2) * share
+        )
         return Flow(pause, resume, self.wanted)
 
     def statistics(self) -> EngineStatistics:
@@ -350,6 +353,7 @@ class Engine:
             buffered_bytes=self._buffered_bytes,
             completed=self.completed,
             skipped=self.skipped,
+            parked=sum(len(partition.parked) for partition in self.partitions.values()),
             paused_partitions=sum(partition.paused for partition in self.partitions.values()),
         )
 

@@ -11,6 +11,8 @@ class Bounds(NamedTuple):
     records_per_partition: int
     records: int
     bytes: int
+    bytes_per_partition: int = 1 << 62
+    """More than there is, unless it is said."""
 
 
 class Flow(NamedTuple):
@@ -36,4 +38,6 @@ class EngineStatistics(NamedTuple):
     buffered_bytes: int
     completed: int
     skipped: int
+    parked: int
+    """Records held back because the map of their partition's commit is nearly full."""
     paused_partitions: int

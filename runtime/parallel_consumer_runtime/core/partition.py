@@ -72,6 +72,15 @@ class Partition:
         self.committed: int | None = ledger.committable
         """The last acknowledged commit."""
 
+    def regulate(self, records_max: int, bytes_max: int) -> bool:
+        """Pause at a bound, resume at half of it. Return whether that changed something."""
+        before = self.paused
+        if not before:
+            self.paused = self.buffered >= records_max or self.buffered_bytes >= bytes_max
+        else:
+            self.paused = self.buffered > records_max // 2 or self.buffered_bytes > bytes_max // 2
+        return self.paused != before
+
     def plan(self) -> PartitionCommit | None:
         """Return what to commit now, None when nothing is known yet."""
         plan = self.ledger.plan()
