@@ -12,7 +12,7 @@ from copy import copy
 from typing import Any
 
 from parallel_consumer_runtime.adaption import Adaption
-from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
+from parallel_consumer_runtime.core import End, PartitionCommit, PartitionKey, Transaction
 from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
 from parallel_consumer_runtime.handlers import Handler
 from parallel_consumer_runtime.kafka.config import consumer_config, producer_config
@@ -20,7 +20,7 @@ from parallel_consumer_runtime.kafka.convert import Batch
 from parallel_consumer_runtime.kafka.owner import STALL_S, ConsumerOwner
 from parallel_consumer_runtime.kafka.positions import Start
 from parallel_consumer_runtime.kafka.producer import ResultProducer
-from parallel_consumer_runtime.kafka.transactions import CUT_TIMEOUT_S, AbortedError, TransactionalProducer
+from parallel_consumer_runtime.kafka.transactions import CUT_TIMEOUT_S, TransactionalProducer
 from parallel_consumer_runtime.observe import Board, Snapshot
 from parallel_consumer_runtime.observe.slow import SlowWatch
 from parallel_consumer_runtime.observe.snapshot import head_of_line, partition_statuses
@@ -60,9 +60,7 @@ class Member:
         self._producer: ResultProducer | None = None
         self._transactions: TransactionalProducer | None = None
         if settings.commit_mode == CommitMode.TRANSACTIONAL:
-            self._transactions = TransactionalProducer(
-                producer_config(settings, name), loop, self.on_failure, self._rewind
-            )
+            self._transactions = TransactionalProducer(producer_config(settings, name), loop, self.on_failure)
             self._producer = self._transactions
         elif settings.results_topic or settings.dead_letter or settings.retry_topic:
             self._producer = ResultProducer(producer_config(settings, name), loop, self.on_failure)
@@ -70,6 +68,9 @@ class Member:
         self._engine, self._dispatcher = self._processing.engine, self._processing.dispatcher
         self._worker = self._processing.worker
         self._adaption = Adaption(self._engine, self._dispatcher, live.concurrency)
+        self._transaction: Transaction | None = None
+        if self._transactions is not None:
+            self._transaction = Transaction(self._engine, self._transactions.outbox, self._rewind, time.monotonic)
         self._slow = SlowWatch(self._dispatcher.counters)
         topics = settings.kafka.topics or [settings.kafka.topic_pattern or ""]
         if settings.retry_topic is not None:
@@ -178,17 +179,16 @@ class Member:
         self._engine.close(keys)
         await self._drained(keys)
         if self._transactions is not None:
-            await self._cut(self._transactions)
+            await self._cut()
             return []
         return self._engine.final_commits(keys)
 
     def on_revoked(self, keys: Sequence[PartitionKey], *, lost: bool) -> None:
         """Partitions are gone."""
-        if self._transactions is not None and (lost or self._engine.active(keys)):
-            # What was produced for them is in the open transaction, and others will produce it again.
-            self._transactions.spoil()
-            self._spawn(self._cut(self._transactions))
         self._engine.revoke(keys)
+        if self._transactions is not None and self._transactions.outbox.spoiled:
+            # What was produced for them is in the open transaction, and others will produce it again.
+            self._spawn(self._cut())
         for key in keys:
             self._ends.pop(key, None)
             self._worker.end_partition(*key)
@@ -243,7 +243,7 @@ class Member:
         # What failed the owner may have left partitions to others: then nothing may be committed.
         last_commits: list[PartitionCommit] = []
         if self.failure is None and self._transactions is not None:
-            await self._cut(self._transactions)
+            await self._cut()
         elif self.failure is None:
             last_commits = self._engine.final_commits(keys)
         await self._owner.stop(last_commits)
@@ -305,35 +305,33 @@ class Member:
         self._committed_at = self._engine.completed
         if self._transactions is not None:
             self._committing = True
-            self._spawn(self._cut_in_turn(self._transactions))
+            self._spawn(self._cut_in_turn())
             return
         if commits := self._engine.commits():
             self._committing = True
             self._owner.commit(commits, wait=self._settings.commit_mode == CommitMode.SYNC)
 
-    async def _cut_in_turn(self, transactions: TransactionalProducer) -> None:
+    async def _cut_in_turn(self) -> None:
         try:
-            await self._cut(transactions)
+            await self._cut()
         finally:
             self._committing = False
 
-    async def _cut(self, transactions: TransactionalProducer) -> None:
+    async def _cut(self) -> None:
         """Commit what is complete, results and offsets together; begin again from the last transaction if that fails."""
+        assert self._transactions is not None
+        assert self._transaction is not None
         try:
-            commits = await transactions.cut(self._owner.consumer, self._engine.commits)
-        except AbortedError:
-            self._commit_failures += 1
+            end = await self._transactions.cut(self._transaction, lambda: self._owner.consumer)
         except TemporaryError as failure:
             self.on_failure(failure)
         else:
-            self._engine.committed(commits, acknowledged=True)
-            self._commits += bool(commits)
+            self._commits += end is End.COMMITTED
+            self._commit_failures += end is End.ABORTED
 
-    def _rewind(self) -> None:
-        """Forget what happened since the last transaction: every partition starts anew where its commit is."""
-        keys = list(self._engine.partitions)
+    def _rewind(self, keys: Sequence[PartitionKey]) -> None:
+        """Start partitions anew where their commits are; the engine gave them up."""
         self._rewinding = bool(keys)
-        self._engine.revoke(keys)
         self._owner.rewind(keys)
         self._dispatcher.wake()
 

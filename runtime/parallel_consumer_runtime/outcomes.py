@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from parallel_consumer_runtime.core import Engine, GivenUp, RetryPolicy, Task
+from parallel_consumer_runtime.core import Delivery, Engine, GivenUp, Partition, RetryPolicy, Task, Undelivered
 from parallel_consumer_runtime.dead_letters import dead_letter
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import DeadLetter, Result, Retry, Returned, Skip
-from parallel_consumer_runtime.results import Refusals, Undelivered, checked
+from parallel_consumer_runtime.results import Refusals, checked
 from parallel_consumer_runtime.retry_topic import attempts_before, retry_record
 from parallel_consumer_runtime.settings import RetryTopicSpec
 from parallel_consumer_runtime.wording import words_of
@@ -29,13 +29,9 @@ _REFUSED_BACKOFF = 6
 class Sender(Protocol):
     """What results, dead letters and retried records are sent with."""
 
-    def send(self, topic: str, results: Sequence[Result], delivery: "_Delivery") -> None:
-        """Produce all of them; `delivery` is told once."""
+    def send(self, topic: str, results: Sequence[Result], delivery: Delivery, source: Partition) -> None:
+        """Produce all of them; `delivery` is told once. `source` is the assignment that they come from."""
         ...
-
-
-class _Delivery(Protocol):
-    def __call__(self, error: Undelivered | None) -> None: ...
 
 
 class Routes(NamedTuple):
@@ -224,7 +220,7 @@ class Outcomes:
             self._changed()
             return
         self._engine.await_acknowledgement()
-        self._sender.send(topic, results, partial(self._delivered, task, what))
+        self._sender.send(topic, results, partial(self._delivered, task, what), task.partition)
 
     def _delivered(self, task: Task, what: str, error: Undelivered | None) -> None:
         if error is None:

@@ -5,19 +5,10 @@ producer that raises in the middle of settling a record would leave it neither d
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple, cast
+from typing import cast
 
 from parallel_consumer_runtime.core import Task
 from parallel_consumer_runtime.handlers import Result
-
-
-class Undelivered(NamedTuple):
-    """Why something that was produced is not in its topic."""
-
-    words: str
-    permanent: bool
-    """The broker does not take it as it is: another try would end the same."""
-
 
 _PARTITION_MAX = 2**31 - 1
 

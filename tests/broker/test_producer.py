@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from parallel_consumer_runtime.core import Undelivered
 from parallel_consumer_runtime.errors import RuntimeFailure
 from parallel_consumer_runtime.handlers import Result
 from parallel_consumer_runtime.kafka.config import producer_config
 from parallel_consumer_runtime.kafka.producer import ResultProducer
-from parallel_consumer_runtime.results import Undelivered
 from parallel_consumer_runtime.settings import ParallelConsumerSpec, render_static
 from tests.support.corpus import manifest
 from tests.support.kafka import KafkaBroker

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from parallel_consumer_runtime.core import Ledger, PartitionKey
+from parallel_consumer_runtime.core import Delivery, Ledger, Partition, PartitionKey, Undelivered
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import Completion, Context, DeadLetter, Handler, Record, Result, Retry, Skip
 from parallel_consumer_runtime.outcomes import Clock
 from parallel_consumer_runtime.processing import Processing, key_of
-from parallel_consumer_runtime.results import Undelivered
 from parallel_consumer_runtime.retry_topic import NOT_BEFORE, attempts_before, origin
 from parallel_consumer_runtime.settings import ParallelConsumerSpec, render_live, render_static
 from tests.support.corpus import manifest
@@ -30,7 +29,8 @@ class Sent:
         self.sent: list[tuple[str, Result]] = []
         self.refuse = refuse
 
-    def send(self, topic: str, results: Sequence[Result], delivery: Callable[[Undelivered | None], None]) -> None:
+    def send(self, topic: str, results: Sequence[Result], delivery: Delivery, source: Partition) -> None:
+        del source
         loop = asyncio.get_running_loop()
         if self.refuse:
             self.refuse -= 1

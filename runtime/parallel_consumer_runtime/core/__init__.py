@@ -9,33 +9,44 @@ from parallel_consumer_runtime.core.figures import Bounds, EngineStatistics, Flo
 from parallel_consumer_runtime.core.gates import Gates
 from parallel_consumer_runtime.core.ledger import Ledger
 from parallel_consumer_runtime.core.limiter import AdaptiveLimiter, Sample
+from parallel_consumer_runtime.core.outbox import Delivery, Group, Outbox, Undelivered
 from parallel_consumer_runtime.core.partition import Partition, PartitionCommit, PartitionKey
 from parallel_consumer_runtime.core.rates import Rates
 from parallel_consumer_runtime.core.retries import RetryPolicy
 from parallel_consumer_runtime.core.shards import SHARDING, Task
 from parallel_consumer_runtime.core.stopping import GivenUp
 from parallel_consumer_runtime.core.subpartitions import ShardOf, hashed, round_robin
+from parallel_consumer_runtime.core.transaction import Act, Cut, End, Refusal, Transaction
 
 __all__ = [
     "SHARDING",
+    "Act",
     "AdaptiveLimiter",
     "Batch",
     "BatchShape",
     "Bounds",
+    "Cut",
+    "Delivery",
+    "End",
     "Engine",
     "EngineStatistics",
     "Flow",
     "Gates",
     "GivenUp",
+    "Group",
     "Ledger",
+    "Outbox",
     "Partition",
     "PartitionCommit",
     "PartitionKey",
     "Rates",
+    "Refusal",
     "RetryPolicy",
     "Sample",
     "ShardOf",
     "Task",
+    "Transaction",
+    "Undelivered",
     "hashed",
     "round_robin",
 ]

@@ -6,13 +6,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from parallel_consumer_runtime.core import Delivery, Group, Outbox, Partition, Undelivered
 from parallel_consumer_runtime.errors import TemporaryError
 from parallel_consumer_runtime.handlers import Result
-from parallel_consumer_runtime.results import Undelivered
 
 POLL_TIMEOUT_S = 0.1
 FLUSH_TIMEOUT_S = 10.0
@@ -31,25 +31,6 @@ _PERMANENT = {
 _log = logging.getLogger(__name__)
 
 
-class Delivery(Protocol):
-    """What becomes of one group of produced records; called once, on the event loop's thread."""
-
-    def __call__(self, error: Undelivered | None) -> None:
-        """All were acknowledged, or the first error."""
-        ...
-
-
-class _Group:
-    """Records that were produced together and are reported together."""
-
-    __slots__ = ("delivery", "error", "remaining")
-
-    def __init__(self, remaining: int, delivery: Delivery) -> None:
-        self.remaining = remaining
-        self.delivery = delivery
-        self.error: Undelivered | None = None
-
-
 class ResultProducer:
     """Produces from the event loop, is served by a thread of its own.
 
@@ -57,6 +38,7 @@ class ResultProducer:
         config: librdkafka properties.
         loop: the event loop on which `send` is called and deliveries are reported.
         on_failure: told once, on the loop, when the producer cannot go on.
+        atomic: what is produced is part of transactions.
     """
 
     def __init__(
@@ -64,6 +46,8 @@ class ResultProducer:
         config: dict[str, Any],
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[TemporaryError], None],
+        *,
+        atomic: bool = False,
     ) -> None:
         self._producer = Producer({**config, "error_cb": self._on_error})
         self._loop = loop
@@ -72,29 +56,26 @@ class ResultProducer:
         self._stopping = threading.Event()
         self._stopped = asyncio.Event()
         # Filled by whichever thread serves the client, emptied by the loop.
-        self._delivered: deque[tuple[_Group, Undelivered | None]] = deque()
-        self._holding = False
-        """What is sent waits: a transaction is being ended."""
+        self._delivered: deque[tuple[Group, Undelivered | None]] = deque()
         self._scheduled = False
-        self._waiting: deque[tuple[str, Result, _Group]] = deque()
+        self.outbox = Outbox(atomic=atomic)
         self._taken_bytes = NEVER_TOO_LARGE_BYTES
         """The size of the largest record that a broker took."""
-        self.outstanding = 0
-        """Records that are on their way."""
-        self.idle = asyncio.Event()
-        """None is."""
-        self.idle.set()
-        self.acknowledged = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def acknowledged(self) -> int:
         """Records that the broker acknowledged."""
+        return self.outbox.acknowledged
 
     def start(self) -> None:
         """Begin to serve acknowledgements."""
         self._thread.start()
 
-    def send(self, topic: str, results: Sequence[Result], delivery: Delivery) -> None:
+    def send(self, topic: str, results: Sequence[Result], delivery: Delivery, source: Partition | None = None) -> None:
         """Produce all of them; never blocks. Bounded by the engine: each belongs to a record that it buffers."""
-        group = _Group(len(results), delivery)
-        self._waiting.extend((topic, result, group) for result in results)
+        self.outbox.add(topic, results, delivery, source)
         if not self._scheduled:
             # Not now: every handler that has just ended makes room for another one first, which at low concurrency is
             # what the rate depends on. The broker can wait for as long as that takes.
@@ -107,7 +88,7 @@ class ResultProducer:
         if self._thread.is_alive():
             await self._stopped.wait()
 
-    def _produce(self, topic: str, result: Result, group: _Group) -> bool:
+    def _produce(self, topic: str, result: Result, group: Group) -> bool:
         extra: dict[str, Any] = {}
         if result.partition is not None:
             extra["partition"] = result.partition
@@ -122,10 +103,9 @@ class ResultProducer:
         except KafkaException as error:
             # Refused by the client itself, so that it stands for no other record.
             permanent = error.args[0].code() in _PERMANENT | _TOO_LARGE
-            self._delivered.append((group, Undelivered(error.args[0].str(), permanent)))
-            self._loop.call_soon(self._report)
-        self.outstanding += 1
-        self.idle.clear()
+            refusal = Undelivered(error.args[0].str(), permanent)
+            self._loop.call_soon(self._refused, group, refusal)
+        self._idle.clear()
         return True
 
     def _serve(self) -> None:
@@ -136,7 +116,7 @@ class ResultProducer:
         self._hand_over()
         self._loop.call_soon_threadsafe(self._stopped.set)
 
-    def _on_delivery(self, group: _Group, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, group: Group, error: KafkaError | None, message: Message) -> None:
         size_bytes = len(message.value() or b"") + len(message.key() or b"")
         if error is None:
             self._taken_bytes = max(self._taken_bytes, size_bytes)
@@ -152,29 +132,21 @@ class ResultProducer:
     def _report(self) -> None:
         # No more than there were: what comes meanwhile has a report of its own.
         for _ in range(len(self._delivered)):
-            group, error = self._delivered.popleft()
-            self.outstanding -= 1
-            group.remaining -= 1
-            if error is None:
-                self.acknowledged += 1
-            else:
-                group.error = group.error or error
-            if group.remaining == 0:
-                group.delivery(group.error)
+            self.outbox.report(*self._delivered.popleft())
         self._produce_waiting()
-        if not self.outstanding:
-            self.idle.set()
+
+    def _refused(self, group: Group, refusal: Undelivered) -> None:
+        self.outbox.report(group, refusal, refused=True)
+        self._produce_waiting()
 
     def _produce_scheduled(self) -> None:
         self._scheduled = False
         self._produce_waiting()
 
     def _produce_waiting(self) -> None:
-        while self._waiting and not self._holding:
-            topic, result, group = self._waiting[0]
-            if not self._produce(topic, result, group):
-                return
-            self._waiting.popleft()
+        self.outbox.pump(self._produce)
+        if self.outbox.idle:
+            self._idle.set()
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():

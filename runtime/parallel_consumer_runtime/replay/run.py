@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from parallel_consumer_runtime.adaption import Adaption
-from parallel_consumer_runtime.core import Ledger, PartitionKey
+from parallel_consumer_runtime.core import Delivery, Ledger, Partition, PartitionKey
 from parallel_consumer_runtime.errors import RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler, Result
 from parallel_consumer_runtime.kafka.config import producer_config
 from parallel_consumer_runtime.kafka.logs import LogBounds
-from parallel_consumer_runtime.kafka.producer import Delivery, ResultProducer
+from parallel_consumer_runtime.kafka.producer import ResultProducer
 from parallel_consumer_runtime.kafka.ranges import RangeReader
 from parallel_consumer_runtime.outcomes import Sender
 from parallel_consumer_runtime.processing import Processing
@@ -50,11 +50,11 @@ class _Dropped:
         self._sender = sender
         self._results_topic = results_topic
 
-    def send(self, topic: str, results: Sequence[Result], delivery: Delivery) -> None:
+    def send(self, topic: str, results: Sequence[Result], delivery: Delivery, source: Partition) -> None:
         """Acknowledge results at once."""
         if topic != self._results_topic:
             assert self._sender is not None
-            self._sender.send(topic, results, delivery)
+            self._sender.send(topic, results, delivery, source)
         else:
             asyncio.get_running_loop().call_soon(delivery, None)
 
