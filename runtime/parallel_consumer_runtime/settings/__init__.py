@@ -10,6 +10,7 @@ from parallel_consumer_runtime.settings.kafka import (
     KafkaSpec,
 )
 from parallel_consumer_runtime.settings.model import SettingsModel
+from parallel_consumer_runtime.settings.monitoring import MonitoringSpec
 from parallel_consumer_runtime.settings.outcomes import (
     DeadLetterSpec,
     DeadLetterStopSpec,
@@ -84,6 +85,7 @@ __all__ = [
     "LiveSettings",
     "MemberState",
     "MemberStatus",
+    "MonitoringSpec",
     "Ordering",
     "ParallelConsumerSpec",
     "PartitionStatus",

@@ -109,6 +109,10 @@ class KafkaSpec(SettingsModel):
     """Classic, because every broker speaks it and a pod that was killed gets its place back at once. Consumer (KIP-848,
     brokers from 4.0) rebalances without stopping the others, but refuses a killed pod's successor until the session
     ends; session and heartbeat are then the broker's settings, and sessionTimeout is not used."""
+    offset_metadata_max_bytes: Annotated[int, Field(ge=64, le=32_767)] = 4096
+    """The brokers' offset.metadata.max.bytes: what a commit's map of completed records may take. 4096, the brokers' default. A
+    partition hands out nothing new above its highest completed record before its map is full; with a larger one, more
+    records may overtake a slow one."""
     config: ClientConfig = Field(default_factory=dict)
     """librdkafka properties for consumer and producer alike."""
     consumer_config: ClientConfig = Field(default_factory=dict)

@@ -82,6 +82,9 @@ class RateLimitSpec(SettingsModel):
     """Of each partition by itself."""
     records_per_key: Rate = -1.0
     """Of each key by itself; its other records wait behind, other keys go on."""
+    keys: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    """Keys whose rates are remembered at once. Beyond it the key that was longest without a record is forgotten, and may start
+    one too soon. 100,000, which take some 20 MB when all of them are in use."""
 
 
 class BufferSpec(SettingsModel):
@@ -92,5 +95,8 @@ class BufferSpec(SettingsModel):
     fetch brings of small records, because a pause throws away what was fetched ahead."""
     records: Annotated[int, Field(ge=1, le=10_000_000)] = 20_000
     """The same bound over all partitions of the pod."""
+    bytes_per_partition: Size = 32 * 1024**2
+    """A partition whose keys and values that wait or run take so many bytes is paused alone, until half of them are done. Half of
+    `bytes`, so that one partition of large records leaves room for the others."""
     bytes: Size = 64 * 1024**2
     """Bound of the keys' and values' bytes that wait or run in the pod."""

@@ -40,8 +40,8 @@ class ProducerSpec(SettingsModel):
     compression: Compression = Compression.LZ4
     """Lz4, because it costs least for what it saves."""
     buffer_bytes: Size = 64 * 1024**2
-    """What may wait for the broker. When it is full, further results wait with their records, which the consumer's own buffer
-    bounds."""
+    """Results, dead letters and retried records that the broker has not acknowledged, with 256 bytes for each beside its key and
+    value. When it is full, no record is handed out until it is less; what handlers return meanwhile comes on top."""
     delivery_timeout: Annotated[Duration, Between("1s", "1h")] = 120.0
     """What was not acknowledged by then failed: the record is handled again, which is no attempt of its own."""
     max_in_flight: Annotated[int, Field(ge=1, le=5)] = 5

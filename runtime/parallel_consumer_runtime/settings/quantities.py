@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
-SIZE_PATTERN = r"^[0-9]+(Ki|Mi|Gi)?$"
+SIZE_PATTERN = r"^[1-9][0-9]*(Ki|Mi|Gi)?$"
 _TEXT_LENGTH_MAX = 32
 RESOURCE_PATTERN = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
@@ -53,12 +53,13 @@ def parse_size(value: object) -> int:
     Raises:
         ValueError: with the form that is expected.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    if not isinstance(value, str) or not (match := re.match(r"^([0-9]+)(Ki|Mi|Gi)?$", value)):
-        msg = "write a size in bytes with an optional unit, such as 512Ki, 64Mi, 1Gi"
+    if not isinstance(value, str) or len(value) > _TEXT_LENGTH_MAX or not re.fullmatch(SIZE_PATTERN, value):
+        msg = "write a size in bytes, more than 0, with an optional unit, such as 512Ki, 64Mi, 1Gi"
         raise ValueError(msg)
-    return int(match[1]) * _BYTES[match[2] or ""]
+    number = value.rstrip("KMGi")
+    return int(number) * _BYTES[value.removeprefix(number)]
 
 
 def format_size(size_bytes: int) -> str:

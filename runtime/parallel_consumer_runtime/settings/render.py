@@ -24,6 +24,7 @@ def render_static(name: str, spec: ParallelConsumerSpec) -> StaticSettings:
         retry_topic=processing.retry_topic,
         deferral=processing.deferral,
         producer=spec.producer,
+        monitoring=spec.monitoring,
         commit_mode=processing.commit_mode,
         drain_timeout=processing.drain_timeout,
     )

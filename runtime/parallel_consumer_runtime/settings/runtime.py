@@ -4,6 +4,7 @@ from pydantic import Field
 
 from parallel_consumer_runtime.settings.kafka import KafkaSpec
 from parallel_consumer_runtime.settings.model import SettingsModel
+from parallel_consumer_runtime.settings.monitoring import MonitoringSpec
 from parallel_consumer_runtime.settings.outcomes import DeadLetterSpec, DeferralSpec, RetrySpec, RetryTopicSpec
 from parallel_consumer_runtime.settings.pace import BatchSpec, BufferSpec, ConcurrencySpec, RateLimitSpec
 from parallel_consumer_runtime.settings.processing import CommitMode, Ordering, SubPartitionsSpec, Worker
@@ -55,6 +56,8 @@ class StaticSettings(SettingsModel):
     """Whether handlers may complete records later."""
     producer: ProducerSpec = ProducerSpec()
     """How results, dead letters and retried records are produced."""
+    monitoring: MonitoringSpec = MonitoringSpec()
+    """What metrics and status may cost."""
     commit_mode: CommitMode = CommitMode.ASYNC
     """How offsets are committed."""
     drain_timeout: Duration = 30.0

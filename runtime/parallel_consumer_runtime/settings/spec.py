@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints
 
 from parallel_consumer_runtime.settings.kafka import KafkaSpec
 from parallel_consumer_runtime.settings.model import HandlerPath, SettingsModel
+from parallel_consumer_runtime.settings.monitoring import MonitoringSpec
 from parallel_consumer_runtime.settings.processing import ProcessingSpec, ResultsSpec
 from parallel_consumer_runtime.settings.producer import ProducerSpec
 from parallel_consumer_runtime.settings.quantities import ResourceQuantity
@@ -48,6 +49,8 @@ class ParallelConsumerSpec(SettingsModel):
     """Where records returned by the handler go. Needed only when it returns any."""
     producer: ProducerSpec = ProducerSpec()
     """How results, dead letters and retried records are produced."""
+    monitoring: MonitoringSpec = MonitoringSpec()
+    """What the pods' metrics and status may cost."""
     env: Annotated[list[JsonObject], Field(max_length=256)] = Field(default_factory=list[JsonObject])
     """Environment variables for the handler, as in a container."""
     resources: ResourcesSpec | None = None
