@@ -51,12 +51,10 @@ class Linger:
         """When the waiting ends, None when nobody waits."""
 
     def over(self, available: int, least: int, linger_s: float, now: float) -> bool:
-        """Return whether a batch is to be made of what is available now."""
+        """Return whether a batch is to be made of what is available now. Something is."""
         if available >= least:
             self.until = None
             return True
-        if not available:
-            return False
         if self.until is None:
             self.until = now + linger_s
         if now < self.until:

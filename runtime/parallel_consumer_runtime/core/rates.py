@@ -61,9 +61,10 @@ class RateLimit:
         """Return how many of the name's records may start now, and when the one after them may."""
         if self._interval_s == math.inf:
             return 0, math.inf
-        ready_at = self.ready_at(name, now)
+        # Time that passed without a record is worth a burst and no more.
+        ready_at = max(self.ready_at(name, now), now - self._burst_s)
         count = max(0, math.floor((now - ready_at) / self._interval_s) + 1)
-        return count, max(ready_at, now - self._burst_s) + count * self._interval_s
+        return count, ready_at + count * self._interval_s
 
     def spend(self, name: Hashable, now: float) -> None:
         """A record of the name starts now."""

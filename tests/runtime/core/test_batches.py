@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parallel_consumer_runtime.core import BatchShape, Bounds, Engine, Ledger, PartitionKey, Task
+from parallel_consumer_runtime.core import Batch, BatchShape, Bounds, Engine, Gates, Ledger, PartitionKey, Rates, Task
 from parallel_consumer_runtime.handlers import Record
 
 WIDE = Bounds(1_000_000, 1_000_000, 10**9)
@@ -161,3 +161,56 @@ def test_every_record_completes_and_none_runs_beside_its_key(  # noqa: PLR0917 -
     commits = engine.commits()
     assert [commit.offset for commit in commits] == ([len(keys)] if keys else [])
     assert engine.statistics().buffered == 0
+
+
+def test_a_batch_of_one_key_ends_where_its_key_must_wait() -> None:
+    """Its rate, its partition's, the member's, an ignored key or a later schedule: what may not start stays behind."""
+    for gates, sizes in (
+        (Gates(Rates(per_key=20.0)), [2, 0]),
+        (Gates(Rates(per_partition=20.0)), [2, 0]),
+        (Gates(Rates(member=20.0)), [2, 0]),
+        (Gates(Rates(), schedule=lambda record: 9.0 if record.offset >= 3 else 0.0), [3, 0]),
+        (Gates(Rates(member=1e9), ignored_keys=[b"a"]), [0, 0]),
+    ):
+        engine = make([b"a"] * 6)
+        engine.set_gates(gates)
+        batch = engine.take_batch(BatchShape(6, same_key=True), 0.0)
+        for task in batch:
+            engine.complete(task)
+        assert [len(batch), len(engine.take_batch(BatchShape(6, same_key=True), 0.0))] == sizes
+        assert engine.statistics().completed == (sizes[0] or 6)
+
+
+def test_a_batch_of_one_key_ends_where_the_map_is_full() -> None:
+    """The bounds of the commit's map hold for the records behind the first one too."""
+    engine = Engine("Key", WIDE, 100, map_gaps_max=0, map_span_max=2)
+    engine.assign(P0, Ledger(0))
+    offer(engine, [b"x", b"a", b"y", b"a", b"a"])
+    x, first, y = (engine.take(0.0) for _ in range(3))
+    assert x is not None
+    assert first is not None
+    assert y is not None
+    engine.complete(y)
+    engine.retry(first, 1.0)
+    engine.wake_retries(1.0)
+    batch = engine.take_batch(BatchShape(6, same_key=True), 1.0)
+    assert offsets(batch) == [1], "offset 3 would lengthen the map"
+    engine.complete(x)
+    engine.complete(batch[0])
+    assert offsets(engine.take_batch(BatchShape(6, same_key=True), 1.0)) == [3, 4]
+
+
+def test_a_call_tells_of_its_tasks_what_a_single_one_would() -> None:
+    """The highest attempt, the time of its start, and the records in order are what a handler sees."""
+    engine = make([b"a"] * 3)
+    shape = BatchShape(3, same_key=True)
+    (first, *rest) = engine.take_batch(shape, 1.0)
+    for task in rest:
+        engine.complete(task)
+    engine.retry(first, 2.0)
+    engine.wake_retries(2.0)
+    offer(engine, [b"a"] * 2, first=3)
+    call = Batch(engine.take_batch(shape, 7.0))
+    assert (call.attempt, call.started_at) == (2, 7.0)
+    assert call.argument == [task.argument for task in call.tasks]
+    assert [record.offset for record in call.argument] == [0, 3, 4]

@@ -63,3 +63,13 @@ def test_new_bounds_keep_what_was_learnt() -> None:
     assert limiter.limit == learnt
     limiter.bound(1, 50)
     assert limiter.limit == 50
+
+
+def test_an_interval_without_a_call_teaches_nothing() -> None:
+    """Idle, the limit stays, and so does what an unloaded service is known to show."""
+    limiter = AdaptiveLimiter(8, 500)
+    settle(limiter, 100)
+    learnt = limiter.limit
+    for _ in range(200):
+        assert limiter.update(Sample(0, 0, 0.0, saturated=True)) == learnt
+    assert settle(limiter, 100) <= 130

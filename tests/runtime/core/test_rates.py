@@ -1,0 +1,97 @@
+"""One rate limit by itself: what it allows, what it remembers, and rates at the ends of what can be asked for."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parallel_consumer_runtime.core.rates import BURST_S, RateLimit
+
+
+def start_all(limit: RateLimit, now: float, most: int = 10_000) -> int:
+    """Start as many records of one name as the limit lets through at one moment."""
+    count = 0
+    while limit.ready_at("a", now) <= now and count < most:
+        limit.spend("a", now)
+        count += 1
+    return count
+
+
+@given(st.sampled_from([0.5, 4.0, 16.0, 256.0]), st.lists(st.integers(0, 3_000), min_size=1, max_size=20))
+def test_the_allowance_is_what_may_start(rate: float, waits: list[int]) -> None:
+    """Whenever it is asked, after whatever rest: so many start, not one more, and the next may at the time it names.
+
+    Times are whole 1,024ths of a second and rates powers of two, so that no sum is rounded.
+    """
+    limit, now = RateLimit(rate), 1_000.0
+    for wait in waits:
+        now += wait / 1_024
+        count, next_at = limit.allowance("a", now)
+        assert start_all(limit, now) == count
+        assert limit.allowance("a", now)[0] == 0
+        assert limit.ready_at("a", now) == pytest.approx(next_at, abs=1e-9)
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(0.5, 1), (8.0, 1), (32.0, 3), (1_024.0, 102)])
+def test_what_may_come_at_once_is_a_tenth_of_a_second(rate: float, burst: int) -> None:
+    """And never less than one record, however low the rate."""
+    limit = RateLimit(rate)
+    assert start_all(limit, 50.0) == burst
+    assert 50.0 < limit.ready_at("a", 50.0) <= 50.0 + 1 / rate
+    assert limit.ready_at("another", 50.0) <= 50.0
+
+
+def test_time_without_a_record_is_not_saved_up() -> None:
+    """After an hour of rest no more may come at once than after a second."""
+    limit = RateLimit(256.0)
+    first = start_all(limit, 10.0)
+    assert start_all(limit, 11.0) == start_all(limit, 3_600.0) == first == math.floor(256 * BURST_S)
+
+
+def test_evenly_spaced_records_never_wait() -> None:
+    """At exactly its rate a stream passes."""
+    limit = RateLimit(8.0)
+    for number in range(1_000):
+        assert limit.ready_at("a", number / 8) <= number / 8
+        limit.spend("a", number / 8)
+
+
+def test_a_rate_of_nothing_never_opens() -> None:
+    """Not now and not later: no timer is worth setting."""
+    limit = RateLimit(0.0)
+    assert limit.ready_at("a", 5.0) == math.inf
+    assert limit.allowance("a", 5.0) == (0, math.inf)
+
+
+@pytest.mark.parametrize("rate", [-1.0, math.inf, 1e18])
+def test_a_rate_without_an_end_always_opens_and_remembers_nothing(rate: float) -> None:
+    """No limit, and limits finer than the clock, cost no memory."""
+    limit = RateLimit(rate)
+    for name in range(100):
+        assert limit.ready_at(name, 1e6) <= 1e6
+        limit.spend(name, 1e6)
+    assert limit.remembered == limit.forgotten == 0
+
+
+def test_the_name_longest_without_a_record_is_forgotten_first() -> None:
+    """Of three names and room for two the one that was used again is kept."""
+    limit = RateLimit(1.0, names_max=2)
+    for name in ("a", "b", "a", "c"):
+        limit.spend(name, 10.0)
+    assert limit.forgotten == 1
+    assert limit.ready_at("b", 10.0) <= 10.0, "b may start again too early: the price of the bound"
+    assert limit.ready_at("a", 10.0) == 12.0
+    assert limit.ready_at("c", 10.0) == 11.0
+
+
+def test_names_whose_wait_is_over_go_before_the_bound_is_reached() -> None:
+    """Two of them for each new one, and they are not counted as forgotten."""
+    limit = RateLimit(1.0, names_max=100)
+    for name in range(10):
+        limit.spend(name, 10.0)
+    assert limit.remembered == 10
+    for expected in (9, 8, 7):
+        limit.spend(f"later {expected}", 20.0)
+        assert limit.remembered == expected
+    assert limit.forgotten == 0
