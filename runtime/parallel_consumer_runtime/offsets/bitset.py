@@ -1,14 +1,13 @@
 """The BitSet body: a count, then one bit per offset, 1 for complete, lowest bit first, then one zero byte."""
 
-import re
 import struct
+from itertools import accumulate
+from operator import add
 
 from parallel_consumer_runtime.offsets.errors import BodyError
-from parallel_consumer_runtime.offsets.maps import RANGES_MAX, OffsetMap
+from parallel_consumer_runtime.offsets.maps import INCOMPLETE_MAX, RANGES_MAX, OffsetMap, from_bounds
 
 SPAN_MAX_V1 = 0x7FFF
-SPAN_MAX_V2 = 0x7FFF_FFFF
-_ZEROS = re.compile(b"0+")
 
 
 def size_bytes(span: int, count_format: str) -> int:
@@ -54,13 +53,20 @@ def unpack(body: bytes, base: int, count_format: str, span_max: int) -> OffsetMa
         raise BodyError(msg)
     if span == 0:
         return OffsetMap(base, base - 1)
-    all_complete = (1 << span) - 1
-    bits = int.from_bytes(body[head : head + needed], "little") & all_complete
-    # A range begins where a bit is 0 and the one below it is 1, or is not there.
-    ranges = ((bits ^ all_complete) & (bits << 1 | 1)).bit_count()
+    bits = int.from_bytes(body[head : head + needed], "little") & ((1 << span) - 1)
+    if span - bits.bit_count() > INCOMPLETE_MAX:
+        msg = f"{span - bits.bit_count()} incomplete offsets, of which {INCOMPLETE_MAX} are believed"
+        raise BodyError(msg)
+    # An edge stands where a bit differs from the one below it; what lies below and above all of them counts as complete.
+    closed = bits | 1 << span
+    edges = closed ^ (closed << 1 | 1) ^ 1 << (span + 1)
+    ranges = edges.bit_count() // 2
     if ranges > RANGES_MAX:
         msg = f"a bit set of {ranges} incomplete ranges, of which {RANGES_MAX} are believed"
         raise BodyError(msg)
-    text = format(bits, f"0{span}b").encode()[::-1]
-    found = (match.span() for match in _ZEROS.finditer(text))
-    return OffsetMap(base, base + span - 1, tuple((base + start, base + end - 1) for start, end in found))
+    # No loop here, which would take several times as long. Between two edges stand as many 0 as offsets but one.
+    between = format(edges, "b").split("1")
+    between.reverse()
+    zeros = list(accumulate(map(len, between)))
+    shift = range(base, base + 2 * ranges, 2)
+    return from_bounds(base, base + span - 1, map(add, zeros[: 2 * ranges : 2], shift), map(add, zeros[1::2], shift))

@@ -14,10 +14,12 @@ import zstandard
 
 from parallel_consumer_runtime.offsets import bitset, runlength
 from parallel_consumer_runtime.offsets.errors import CompressionError, EnvelopeError
-from parallel_consumer_runtime.offsets.maps import RANGES_MAX, OffsetMap
+from parallel_consumer_runtime.offsets.maps import OffsetMap, within_bounds
 
-UNPACKED_MAX_BYTES = 1 << 18
-"""Bound of an unpacked body: two million offsets as bits. Far beyond what 4,096 characters can honestly mean."""
+METADATA_MAX = 0x7FFF
+"""Characters; what a string of Kafka's protocol can hold, so that no broker, however it is configured, keeps more."""
+UNPACKED_MAX_BYTES = 4 * runlength.RUNS_MAX
+"""Bound of a body, packed or not: every run that is believed in its widest form, or half a million offsets as bits."""
 OFFSET_MAX = (1 << 63) - 1
 ZSTD_FRAME_MIN_BYTES = 9
 """Magic (4), header (2), one empty block's header (3): a body no longer than this cannot shrink."""
@@ -57,11 +59,18 @@ class EncodingError(ValueError):
 
 
 def encode(offsets: OffsetMap) -> str:
-    """Return the shortest metadata for a map; empty when it says nothing above its base. Any thread."""
+    """Return the shortest metadata for a map; empty when it says nothing above its base. Any thread.
+
+    Raises:
+        EncodingError: when no encoding can hold it: a run of more than 31 bits.
+    """
     if offsets.span == 0:
         return ""
     runs = offsets.runs()
     bodies = {form: _body(offsets, runs, form) for form in _PLAIN if _fits(offsets, runs, form)}
+    if not bodies:
+        msg = f"no encoding can hold a map of {offsets.span} offsets with runs up to {max(runs)}"
+        raise EncodingError(msg)
     # v2 only where v1 cannot: the same content in wider counts.
     for bits in (True, False):
         narrow, wide = (next(f for f in _PLAIN if f.bits is bits and f.letter == letter) for letter in "hi")
@@ -93,22 +102,24 @@ def encode_as(offsets: OffsetMap, encoding: Encoding) -> str:
 def encode_within(offsets: OffsetMap, size_max: int) -> tuple[str, OffsetMap]:
     """Return metadata of at most `size_max` characters, and the part of the map that it keeps. Any thread.
 
-    A map that is too long is cut to a prefix that ends at a completed offset: nothing is said of what lies above it,
-    so its records may be handled twice and are never lost.
+    A map that is too long, or that no reader would believe, is cut to a prefix that ends at a completed offset: nothing
+    is said of what lies above it, so its records may be handled twice and are never lost.
     """
-    if len(offsets.incomplete) <= RANGES_MAX:
-        metadata = encode(offsets)
-        if len(metadata) <= size_max:
+    size_max = min(size_max, METADATA_MAX)
+    believed = within_bounds(offsets.incomplete)
+    if believed == len(offsets.incomplete):
+        metadata = _encode_within(offsets, size_max)
+        if metadata is not None:
             return metadata, offsets
     # Candidates end where an incomplete range begins: everything below it is decided.
-    ends = [first - 1 for first, _ in offsets.incomplete[: RANGES_MAX + 1] if first > offsets.base]
+    ends = [first - 1 for first, _ in offsets.incomplete[: believed + 1] if first > offsets.base]
     best: tuple[str, OffsetMap] = ("", OffsetMap(offsets.base, offsets.base - 1))
     low, high = 0, len(ends) - 1
     while low <= high:
         middle = (low + high) // 2
         kept = offsets.cut(ends[middle])
-        metadata = encode(kept)
-        if len(metadata) <= size_max:
+        metadata = _encode_within(kept, size_max)
+        if metadata is not None:
             best, low = (metadata, kept), middle + 1
         else:
             high = middle - 1
@@ -128,13 +139,18 @@ def decode(metadata: str, base: int, *, log_end: int | None = None) -> OffsetMap
     """
     if not metadata:
         return OffsetMap(base, base - 1)
+    if len(metadata) > METADATA_MAX:
+        msg = f"{len(metadata)} characters, where Kafka holds {METADATA_MAX}"
+        raise EnvelopeError(msg)
     try:
-        raw = base64.b64decode(metadata.encode("ascii"), validate=True)
+        text = metadata.encode("ascii")
+        raw = base64.b64decode(text)
     except (binascii.Error, ValueError) as error:
         msg = f"not Base64: {error}"
         raise EnvelopeError(msg) from error
-    if not raw:
-        msg = "an envelope without a first byte"
+    # Python's reader overlooks much, and differently from version to version; what it overlooked is not written again.
+    if base64.b64encode(raw) != text:
+        msg = "not Base64 as it is written: other characters, line breaks, padding or bits left over"
         raise EnvelopeError(msg)
     form = _BY_MAGIC.get(raw[0])
     if form is None:
@@ -147,9 +163,19 @@ def decode(metadata: str, base: int, *, log_end: int | None = None) -> OffsetMap
     return runlength.unpack(body, base, form.letter, span_max)
 
 
+def _encode_within(offsets: OffsetMap, size_max: int) -> str | None:
+    try:
+        metadata = encode(offsets)
+    except EncodingError:
+        return None
+    return metadata if len(metadata) <= size_max else None
+
+
 def _fits(offsets: OffsetMap, runs: list[int], form: Form) -> bool:
     if form.bits:
-        return offsets.span <= (bitset.SPAN_MAX_V1 if form.letter == "h" else bitset.SPAN_MAX_V2)
+        size = bitset.size_bytes(offsets.span, ">" + form.letter)
+        # As bits, no more than is read back: a longer map goes as runs.
+        return size <= UNPACKED_MAX_BYTES and (form.letter == "i" or offsets.span <= bitset.SPAN_MAX_V1)
     return max(runs) <= (runlength.RUN_MAX_V1 if form.letter == "h" else runlength.RUN_MAX_V2)
 
 
@@ -170,7 +196,8 @@ def _decompress(packed: bytes) -> bytes:
         # In pieces, so that a small frame that unpacks to a great one is stopped early.
         for start in range(0, len(packed), 64):
             if unpacker.eof:
-                break
+                msg = "bytes after the zstd frame"
+                raise CompressionError(msg)
             body += unpacker.decompress(packed[start : start + 64])
             if len(body) > UNPACKED_MAX_BYTES:
                 msg = f"more than {UNPACKED_MAX_BYTES} bytes when unpacked"
@@ -180,5 +207,8 @@ def _decompress(packed: bytes) -> bytes:
         raise CompressionError(msg) from error
     if not unpacker.eof:
         msg = "the zstd frame is cut off"
+        raise CompressionError(msg)
+    if unpacker.unused_data:
+        msg = "bytes after the zstd frame"
         raise CompressionError(msg)
     return bytes(body)

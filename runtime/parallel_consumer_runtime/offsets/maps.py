@@ -1,15 +1,21 @@
 """The value that metadata stands for: which offsets of a closed range are incomplete."""
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from operator import itemgetter
 
 OffsetRange = tuple[int, int]
 """First and last offset, inclusive."""
 
-RANGES_MAX = 1 << 15
-"""Incomplete ranges in metadata. 4,096 characters hold 12,288 without compression; a reader refuses more than this, since
-84 characters of a repeating pattern could otherwise stand for millions and stop the thread for seconds."""
+RANGES_MAX = 1 << 13
+"""Incomplete ranges in metadata that a reader believes, and a writer keeps: 84 characters of a repeating pattern could stand
+for millions. As wide runs they fill 64 KiB, and are read in half of the 5 ms that any metadata may take; 4,096 characters
+hold 6,000 of random bits."""
+INCOMPLETE_MAX = 1 << 17
+"""Incomplete offsets in metadata that a reader believes, and a writer keeps. Each is a record that was buffered when the
+map was written, and is kept in memory again: ten characters could otherwise claim two billion of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +76,16 @@ class OffsetMap:
         return OffsetMap(self.base, highest, kept)
 
 
-def from_runs(base: int, runs: list[int]) -> OffsetMap:
-    """Return the map of alternating counts, the first counting incomplete offsets. Counts of 0 join their neighbours."""
-    incomplete: list[OffsetRange] = []
-    position = base
-    for index, count in enumerate(runs):
-        if count and index % 2 == 0:
-            if incomplete and incomplete[-1][1] == position - 1:
-                incomplete[-1] = (incomplete[-1][0], position + count - 1)
-            else:
-                incomplete.append((position, position + count - 1))
-        position += count
-    return OffsetMap(base, position - 1, tuple(incomplete))
+def within_bounds(incomplete: Iterable[OffsetRange]) -> int:
+    """Return how many of the ranges, from the first on, a reader would believe."""
+    offsets = accumulate(last - first + 1 for first, last in incomplete)
+    return sum(1 for number, total in enumerate(offsets, 1) if number <= RANGES_MAX and total <= INCOMPLETE_MAX)
+
+
+def from_bounds(base: int, highest: int, firsts: Iterable[int], lasts: Iterable[int]) -> OffsetMap:
+    """Return the map of ranges that are known to be as documented: to look at them again would take as long as reading them."""
+    offsets = object.__new__(OffsetMap)
+    object.__setattr__(offsets, "base", base)
+    object.__setattr__(offsets, "highest", highest)
+    object.__setattr__(offsets, "incomplete", tuple(zip(firsts, lasts, strict=True)))
+    return offsets
