@@ -1,12 +1,13 @@
 """Reconciling: reaches the wish from wherever it stands, step by step, and rests when it is there."""
 
 import asyncio
+import gc
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from parallel_consumer_operator.errors import RefusedError, ServerUnavailableError
+from parallel_consumer_operator.errors import ForbiddenError, OperatorError, RefusedError, ServerUnavailableError
 from parallel_consumer_operator.kube import Key
 from parallel_consumer_operator.reconcile import Reconciler
 from parallel_consumer_operator.reconcile.writing import StatusWriter
@@ -14,7 +15,8 @@ from parallel_consumer_runtime.settings import LIVE_FILE, LiveSettings, MemberSt
 from tests.support.corpus import manifest
 from tests.support.fake_kube import FakeKube, FakeReader
 
-KEY = Key("default", "orders")
+KEY_PARTS = ("default", "orders")
+KEY = Key(*KEY_PARTS)
 CHILDREN = ["ConfigMap", "ServiceAccount", "Service", "PodDisruptionBudget", "StatefulSet"]
 
 
@@ -196,6 +198,35 @@ def test_scaling_in_asks_first_and_shrinks_when_the_pod_has_left() -> None:
     assert world.status["replicas"] == 2
 
 
+def test_a_template_that_the_controller_has_not_seen_restarts_nothing() -> None:
+    """A pod deleted before the StatefulSet's controller knows the template would come back as it was, and go again."""
+    world = World()
+    world.settle()
+    world.wish(spec__image="orders:2")
+    assert "apply StatefulSet" in world.step()
+    world.kube.objects["StatefulSet", "default", "orders"]["metadata"]["generation"] += 1
+    assert "delete orders-0" not in world.step()
+    assert (world.reconcile() or 1000) <= 5, "the event that tells may be lost"
+    world.kube.objects["StatefulSet", "default", "orders"]["status"] = {"observedGeneration": 2}
+    assert "delete orders-0" in world.step()
+
+
+def test_those_who_are_to_leave_later_have_their_whole_time() -> None:
+    """A scale-in that goes further begins its wait anew; one that goes less far does not."""
+    world = World(spec__replicas=4)
+    world.settle()
+    world.wish(spec__replicas=3)
+    world.step()
+    world.now_s += 65
+    world.wish(spec__replicas=1)
+    assert "apply StatefulSet" not in world.step()
+    world.now_s += 65
+    world.wish(spec__replicas=2)
+    assert "apply StatefulSet" not in world.step()
+    world.now_s += 10
+    assert "apply StatefulSet" in world.step()
+
+
 def test_scaling_in_does_not_wait_for_ever() -> None:
     """A pod that cannot say that it left is given the drain and the session, no more."""
     world = World(spec__replicas=2)
@@ -305,6 +336,63 @@ def test_a_refused_template_becomes_a_condition_and_changes_nothing() -> None:
     assert world.condition("Ready")[0] == "True"
 
 
+def test_pods_are_told_of_while_their_object_is_refused() -> None:
+    """What runs goes on, and its figures with it: a lag of before would look like one of now. The log says it once."""
+    world = World()
+    world.settle()
+    world.wish(spec__template={"spec": {"hostNetwork": True}})
+    world.step()
+    world.reader.tell("orders-0", world.live.revision, lag=700, kafka_reachable=False)
+    assert world.step() == ["status"]
+    assert (world.status["state"], world.status["lag"], world.status["readyReplicas"]) == ("Refused", 700, 1)
+    assert world.condition("KafkaReachable")[1] == "Disconnected"
+    assert world.condition("Ready")[1] == "TemplateRefused"
+    assert not asyncio.run(world.reconciler.sample(KEY)), "nothing new, and yet a reconcile"
+
+
+def test_a_refusal_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Not with every reconcile that moving figures ask for; again when it was mended in between."""
+    world = World()
+    for _ in range(2):
+        world.wish()
+        world.settle()
+        world.wish(spec__template={"spec": {"hostNetwork": True}})
+        for lag in range(3):
+            world.reader.tell("orders-0", world.live.revision, lag=lag)
+            world.step()
+    told = [record for record in caplog.records if "TemplateRefused" in record.message]
+    assert len(told) == 2
+
+
+def test_a_status_of_another_version_is_replaced() -> None:
+    """After a rollback the stored status may hold words that this operator does not know."""
+    world = World()
+    world.settle()
+    world.status["state"] = "Hibernating"
+    world.status["conditions"][0]["status"] = "Maybe"
+    assert world.step() == ["status"]
+    assert world.status["state"] == "Running"
+    assert world.step() == []
+
+
+def test_figures_are_told_although_a_pod_cannot_be_touched() -> None:
+    """A policy that refuses our annotation does not leave a stale lag behind; the reconcile fails, and is tried again."""
+    world = World()
+    world.settle()
+    world.wish(spec__processing={"paused": True})
+    world.reader.tell("orders-0", world.live.revision, lag=700)
+
+    def refuse(what: str) -> None:
+        if what.startswith("annotate"):
+            raise ForbiddenError("a policy denies it")
+
+    world.kube.before_write = refuse
+    with pytest.raises(ForbiddenError):
+        world.step()
+    assert world.status["lag"] == 700
+    assert world.condition("ConcurrencyApplied")[1] == "WaitingForPods"
+
+
 def test_a_spec_that_the_schema_could_not_refuse_becomes_a_condition() -> None:
     """A pattern that is no regular expression names its field."""
     world = World(spec__kafka={"bootstrapServers": "kafka:9092", "groupId": "orders", "topicPattern": "^(orders"})
@@ -321,20 +409,40 @@ def test_a_child_of_someone_else_is_never_taken() -> None:
     assert world.step() == ["status"]
     assert world.condition("Ready")[1] == "NameTaken"
     assert "StatefulSet orders" in world.condition("Ready")[2]
+    assert (world.reconcile() or 1000) <= 10, "nobody tells when it is gone"
+    del world.kube.objects["StatefulSet", "default", "orders"]
+    world.settle()
+    assert world.condition("Ready")[0] == "True"
 
 
-def test_a_child_that_the_server_refuses_becomes_a_condition() -> None:
-    """The server's own words reach the user."""
+@pytest.mark.parametrize("error", [RefusedError, ForbiddenError])
+def test_a_child_that_the_server_refuses_becomes_a_condition(error: type[OperatorError]) -> None:
+    """The server's own words reach the user, also those of a quota or a policy. It is asked again every ten seconds."""
     world = World()
+    asked: list[float] = []
 
     def refuse(what: str) -> None:
         if what == "apply StatefulSet":
-            raise RefusedError("spec.template.spec.containers[0].image: Invalid value")
+            asked.append(world.now_s)
+            raise error("spec.template.spec.containers[0].image: Invalid value")
 
     world.kube.before_write = refuse
     world.step()
     assert world.condition("Ready")[1] == "ChildRefused"
     assert "containers[0].image" in world.condition("Ready")[2]
+    for _ in range(20):
+        world.now_s += 1
+        again_s = world.reconcile()
+        assert again_s is not None
+        assert again_s <= 10
+    assert len(asked) == 3
+    world.wish(spec__image="orders:2")
+    world.reconcile()
+    assert len(asked) == 4, "another wish is another question"
+    world.kube.before_write = lambda _: None
+    world.now_s += 10
+    world.settle()
+    assert world.condition("Ready")[0] == "True"
 
 
 def test_a_deleted_object_is_left_to_garbage_collection() -> None:
@@ -360,6 +468,32 @@ def test_a_sample_asks_for_a_reconcile_only_when_figures_changed() -> None:
     assert len(world.kube.writes) == writes
 
 
+def test_a_server_that_does_not_answer_leaves_nothing_running(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of several readings that fail the first is told, and no other is left for the garbage collector to complain of."""
+    world = World()
+    world.settle()
+    get = world.kube.get
+
+    async def fails(kind: str, *_: str) -> Any:
+        if kind == "ParallelConsumer":
+            return await get(kind, *KEY_PARTS)
+        await asyncio.sleep(0)
+        raise ServerUnavailableError(f"get {kind}: no answer")
+
+    monkeypatch.setattr(world.kube, "get", fails)
+    monkeypatch.setattr(world.kube, "list", fails)
+    with pytest.raises(ServerUnavailableError):
+        world.reconcile()
+    gc.collect()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+
+
+class _KilledError(Exception):
+    """The operator's process is gone."""
+
+
 def _life(world: World, kill_at: int | None, *, before: bool) -> int:
     """Create, tune, scale, roll, pause; the operator dies before or after its n-th write. Return the writes."""
     count = 0
@@ -369,7 +503,7 @@ def _life(world: World, kill_at: int | None, *, before: bool) -> int:
         count += 1
         if count == kill_at:
             world.restart()
-            raise ServerUnavailableError("killed here")
+            raise _KilledError
 
     if before:
         world.kube.before_write = dies
@@ -389,7 +523,7 @@ def _life(world: World, kill_at: int | None, *, before: bool) -> int:
             written = len(world.kube.writes)
             try:
                 world.reconcile()
-            except ServerUnavailableError:
+            except _KilledError:
                 quiet = 0
                 continue
             finally:

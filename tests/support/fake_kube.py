@@ -100,6 +100,7 @@ class FakeKube:
     def play_statefulset(self, name: str = "orders", *, ready: bool = True) -> None:
         """Create the pods that are missing from the newest template, delete those that are too many."""
         found = self.objects["StatefulSet", "default", name]
+        found["status"] = {"observedGeneration": found["metadata"]["generation"]}
         replicas = found["spec"]["replicas"]
         for key in [key for key in self.objects if key[0] == "Pod"]:
             if int(key[2].rpartition("-")[2]) >= replicas:

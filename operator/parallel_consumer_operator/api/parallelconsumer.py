@@ -45,5 +45,5 @@ class ParallelConsumer:
         return cls(
             identity=Identity.of(manifest),
             spec=ParallelConsumerSpec.model_validate(manifest.get("spec", {})),
-            status=ParallelConsumerStatus.model_validate(manifest.get("status") or {}),
+            status=ParallelConsumerStatus.of(manifest),
         )

@@ -1,9 +1,9 @@
 """What the operator writes into `.status`: aggregates and conditions, never one entry per pod or partition."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
 
@@ -106,6 +106,14 @@ class ParallelConsumerStatus(StatusPart):
     """The live settings that every pod applied. Absent while pods differ."""
     conditions: Annotated[list[Condition], Field(max_length=16)] = Field(default_factory=list[Condition])
     """One per question: Ready, Reconciling, ConcurrencyApplied, KafkaReachable."""
+
+    @classmethod
+    def of(cls, manifest: dict[str, Any]) -> Self:
+        """Read what was written last. What another version of the operator wrote, and this one cannot read, counts as nothing."""
+        try:
+            return cls.model_validate(manifest.get("status") or {})
+        except ValidationError:
+            return cls()
 
     def to_manifest(self) -> dict[str, Any]:
         """Return the status as the API server takes it; what is unknown is absent."""

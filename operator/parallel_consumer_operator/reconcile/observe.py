@@ -25,6 +25,12 @@ class Observation:
     """By pod name; who does not answer is not in it."""
 
     @property
+    def template_known(self) -> bool:
+        """Whether the StatefulSet's controller has seen what stands there: a pod deleted before comes back as it was."""
+        child = self.children.get("StatefulSet")
+        return int(at(child, "status", "observedGeneration") or 0) >= int(at(child, "metadata", "generation") or 0)
+
+    @property
     def stateful_replicas(self) -> int | None:
         """The StatefulSet's replicas, None when there is none."""
         child = self.children.get("StatefulSet")
@@ -44,10 +50,12 @@ async def observe(kube: Kube, reader: MemberReader, owner: Identity) -> Observat
         "PodDisruptionBudget": owner.name,
         "StatefulSet": owner.name,
     }
-    pods = asyncio.ensure_future(kube.list("Pod", owner.namespace, selector_of(owner.name)))
-    found = await asyncio.gather(*(kube.get(kind, owner.namespace, name) for kind, name in kinds.items()))
+    pods, found = await asyncio.gather(
+        kube.list("Pod", owner.namespace, selector_of(owner.name)),
+        asyncio.gather(*(kube.get(kind, owner.namespace, name) for kind, name in kinds.items())),
+    )
     children = {kind: child for kind, child in zip(kinds, found, strict=True) if child is not None}
-    ours = sorted((Pod.of(pod) for pod in await pods if _is_controlled(pod)), key=lambda pod: pod.ordinal)
+    ours = sorted((Pod.of(pod) for pod in pods if _is_controlled(pod)), key=lambda pod: pod.ordinal)
     return Observation(children, ours, await reader.read(ours))
 
 

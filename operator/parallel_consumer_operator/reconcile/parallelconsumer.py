@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from parallel_consumer_operator.api import Identity, ParallelConsumer, ParallelConsumerStatus, Reason
-from parallel_consumer_operator.desired import render_children
-from parallel_consumer_operator.desired.naming import Manifest
+from parallel_consumer_operator.desired import Children, render_children
+from parallel_consumer_operator.desired.naming import Manifest, content_hash
 from parallel_consumer_operator.desired.refusals import refusals
-from parallel_consumer_operator.errors import RefusedError
+from parallel_consumer_operator.errors import ForbiddenError, OperatorError, RefusedError
 from parallel_consumer_operator.kube import Key, Kube
 from parallel_consumer_operator.pods import Pod
 from parallel_consumer_operator.reconcile.act import ActMemory, apply_children, nudge_pods
@@ -31,8 +31,31 @@ UNSETTLED_INTERVAL_S = 1.0
 """How soon an object is looked at again after something was changed, and while pods leave."""
 MOVING_INTERVAL_S = 5.0
 """How soon while pods are missing, not ready or silent: that they come is an event, which may be lost."""
+REFUSED_INTERVAL_S = 10.0
+"""How soon a child that the server refuses is tried again, and a name that is taken looked at: nobody tells when that ends."""
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Children that the server did not take."""
+
+    wish: str
+    """Their hash: other children are tried at once."""
+    words: str
+    until_s: float
+    """On the monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleIn:
+    """Pods are to leave."""
+
+    wanted: int
+    """The fewest that were wanted."""
+    since_s: float
+    """On the monotonic clock."""
 
 
 @dataclass(slots=True)
@@ -41,7 +64,10 @@ class Memory:
 
     acts: ActMemory = field(default_factory=ActMemory)
     writes: WriteMemory = field(default_factory=WriteMemory)
-    scale_in_since_s: float | None = None
+    scale_in: ScaleIn | None = None
+    refusal: Refusal | None = None
+    said: str | None = None
+    """The refusal that the log tells of already."""
     pods: list[Pod] = field(default_factory=list[Pod])
     figures: object = None
     """What the last reading of the pods came to; a sample that differs asks for a reconcile."""
@@ -85,18 +111,18 @@ class Reconciler:
             self._memories.pop(key, None)  # children go by their owner references
             return None
         memory = self._memories.setdefault(key, Memory())
+        seen = await observe(self._kube, self._reader, Identity.of(manifest))
+        memory.pods, memory.figures = seen.pods, figures_of(seen.members)
         try:
             consumer = ParallelConsumer.parse(manifest)
         except ValidationError as error:
-            return await self._refuse(manifest, memory, Reason.SPEC_REFUSED, explain(error, "spec"))
+            return await self._refuse(manifest, seen, memory, Reason.SPEC_REFUSED, explain(error, "spec"))
         if problems := refusals(consumer.spec):
-            return await self._refuse(manifest, memory, Reason.TEMPLATE_REFUSED, problems)
-        seen = await observe(self._kube, self._reader, consumer.identity)
-        memory.pods, memory.figures = seen.pods, figures_of(seen.members)
+            return await self._refuse(manifest, seen, memory, Reason.TEMPLATE_REFUSED, problems)
         if foreign := foreign_children(consumer.identity, seen.children):
-            return await self._refuse(
-                manifest, memory, Reason.NAME_TAKEN, [f"{name} belongs to someone else; rename one" for name in foreign]
-            )
+            taken = [f"{name} belongs to someone else; rename one" for name in foreign]
+            held_s = await self._refuse(manifest, seen, memory, Reason.NAME_TAKEN, taken)
+            return min(held_s or REFUSED_INTERVAL_S, REFUSED_INTERVAL_S)
         return await self._converge(manifest, consumer, seen, memory)
 
     async def sample(self, key: Key) -> bool:
@@ -113,14 +139,22 @@ class Reconciler:
         sizes = self._sizes(consumer, seen, memory)
         children = render_children(owner, spec, wanted=sizes.wanted, existing=sizes.existing)
         try:
-            applied = await apply_children(self._kube, children, seen, memory.acts)
-        except RefusedError as error:
-            return await self._refuse(manifest, memory, Reason.CHILD_REFUSED, [str(error)])
-        restarted = await self._roll(owner, seen, sizes, children.template_hash, children.resources_hash, applied)
-        nudge_due_s = await nudge_pods(self._kube, owner, children.live.revision, seen, memory.acts, self._clock())
+            applied = await self._apply(children, seen, memory)
+        except (RefusedError, ForbiddenError) as error:
+            held_s = await self._refuse(manifest, seen, memory, Reason.CHILD_REFUSED, [str(error)])
+            return min(held_s or REFUSED_INTERVAL_S, REFUSED_INTERVAL_S)
+        memory.said = None
+        restarted, nudge_due_s, failure = None, None, None
+        try:
+            restarted = await self._roll(owner, seen, sizes, children.template_hash, children.resources_hash, applied)
+            nudge_due_s = await nudge_pods(self._kube, owner, children.live.revision, seen, memory.acts, self._clock())
+        except OperatorError as error:
+            failure = error  # raised below: what pods report is told all the same
         outcome = Outcome(sizes, children, applied, restarted, spec.processing.paused)
         status = status_of(owner, seen, outcome)
         held_s = await self._writer.write(owner, consumer.status, status, memory.writes, self._clock())
+        if failure is not None:
+            raise failure
         waits = [wait for wait in (nudge_due_s, held_s) if wait is not None]
         if applied or restarted or sizes.scaling_in:
             waits.append(UNSETTLED_INTERVAL_S)
@@ -128,18 +162,33 @@ class Reconciler:
             waits.append(MOVING_INTERVAL_S)
         return min(waits, default=None)
 
+    async def _apply(self, children: Children, seen: Observation, memory: Memory) -> list[str]:
+        """Apply what differs; what was refused a moment ago is refused again without asking."""
+        wish, now_s = content_hash(children.manifests), self._clock()
+        refusal = memory.refusal
+        if refusal is not None and refusal.wish == wish and now_s < refusal.until_s:
+            raise RefusedError(refusal.words)
+        memory.refusal = None
+        try:
+            return await apply_children(self._kube, children, seen, memory.acts)
+        except (RefusedError, ForbiddenError) as error:
+            memory.refusal = Refusal(wish, str(error), now_s + REFUSED_INTERVAL_S)
+            raise
+
     def _sizes(self, consumer: ParallelConsumer, seen: Observation, memory: Memory) -> Sizes:
-        now_s = self._clock()
-        began_s = memory.scale_in_since_s
+        now_s, wanted = self._clock(), consumer.spec.replicas
+        began = memory.scale_in
+        if began is None or wanted < began.wanted:
+            began = ScaleIn(wanted, now_s)  # those who are told only now have their whole time too
         sizes = plan_sizes(
-            wanted=consumer.spec.replicas,
+            wanted=wanted,
             current=seen.stateful_replicas,
             pods=seen.pods,
             members=seen.members,
-            waited_s=0.0 if began_s is None else now_s - began_s,
+            waited_s=now_s - began.since_s,
             bound_s=consumer.spec.processing.drain_timeout + consumer.spec.kafka.session_timeout,
         )
-        memory.scale_in_since_s = (now_s if began_s is None else began_s) if sizes.scaling_in else None
+        memory.scale_in = began if sizes.scaling_in else None
         return sizes
 
     async def _roll(  # noqa: PLR0917 - one call, in the order of the decision
@@ -151,7 +200,7 @@ class Reconciler:
         resources_hash: str,
         applied: list[str],
     ) -> str | None:
-        if "StatefulSet" in applied or sizes.scaling_in:
+        if "StatefulSet" in applied or sizes.scaling_in or not seen.template_known:
             return None  # a pod deleted now could come back with the template of before
         pod = next_restart(
             seen.pods, existing=sizes.existing, template_hash=template_hash, resources_hash=resources_hash
@@ -162,11 +211,15 @@ class Reconciler:
         await self._kube.delete_pod(owner.namespace, pod.name, pod.uid)
         return pod.name
 
-    async def _refuse(self, manifest: Manifest, memory: Memory, reason: Reason, problems: list[str]) -> float | None:
-        owner = Identity.of(manifest)
-        before = ParallelConsumerStatus.model_validate(manifest.get("status") or {})
-        after = refused_status(owner, before, reason, "; ".join(problems))
-        _log.warning("%s/%s: %s: %s", owner.namespace, owner.name, reason, "; ".join(problems))
+    async def _refuse(
+        self, manifest: Manifest, seen: Observation, memory: Memory, reason: Reason, problems: list[str]
+    ) -> float | None:
+        owner, words = Identity.of(manifest), "; ".join(problems)
+        before = ParallelConsumerStatus.of(manifest)
+        after = refused_status(owner, before, seen, reason, words)
+        if memory.said != words:
+            memory.said = words
+            _log.warning("%s/%s: %s: %s", owner.namespace, owner.name, reason, words)
         return await self._writer.write(owner, before, after, memory.writes, self._clock())
 
 
@@ -179,5 +232,7 @@ def figures_of(members: dict[str, MemberStatus]) -> object:
 
 
 def _is_moving(seen: Observation, sizes: Sizes) -> bool:
-    """Whether pods are missing, too many, not ready or silent."""
-    return len(seen.pods) != sizes.existing or any(not pod.ready or pod.name not in seen.members for pod in seen.pods)
+    """Whether pods are missing, too many, not ready or silent, or a template is not yet known to who makes them."""
+    if len(seen.pods) != sizes.existing or not seen.template_known:
+        return True
+    return any(not pod.ready or pod.name not in seen.members for pod in seen.pods)

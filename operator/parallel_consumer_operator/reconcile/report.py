@@ -27,22 +27,16 @@ class Outcome:
 
 
 def refused_status(
-    owner: Identity, before: ParallelConsumerStatus, reason: Reason, message: str
+    owner: Identity, before: ParallelConsumerStatus, seen: Observation, reason: Reason, message: str
 ) -> ParallelConsumerStatus:
-    """Return the status of an object that cannot be acted upon; running pods, if any, were left alone."""
+    """Return the status of an object that cannot be acted upon; running pods, if any, were left alone, and go on."""
     answer = condition(ConditionType.READY, status=False, reason=reason, message=message, generation=owner.generation)
     stalled = condition(
         ConditionType.RECONCILING, status=False, reason=reason, message=message, generation=owner.generation
     )
-    others = [item for item in before.conditions if item.type not in {answer.type, stalled.type}]
-    return before.model_copy(
-        update={
-            "state": State.REFUSED,
-            "observed_generation": owner.generation,
-            "selector": selector_of(owner.name),
-            "conditions": [answer, stalled, *others],
-        }
-    )
+    kafka = condition_kafka(owner, seen.members)
+    others = [item for item in before.conditions if item.type not in {answer.type, stalled.type, kafka.type}]
+    return _with_figures(owner, State.REFUSED, seen, seen.stateful_replicas or 0, [answer, stalled, *others, kafka])
 
 
 def status_of(owner: Identity, seen: Observation, outcome: Outcome) -> ParallelConsumerStatus:
@@ -51,19 +45,26 @@ def status_of(owner: Identity, seen: Observation, outcome: Outcome) -> ParallelC
     reconciling = condition_reconciling(owner, seen.pods, outcome)
     applied = condition_applied(owner, seen, outcome)
     kafka = condition_kafka(owner, seen.members)
+    state = _state(seen.pods, outcome, kafka)
+    return _with_figures(owner, state, seen, outcome.sizes.existing, [ready, reconciling, applied, kafka])
+
+
+def _with_figures(
+    owner: Identity, state: State, seen: Observation, existing: int, conditions: list[Condition]
+) -> ParallelConsumerStatus:
     members = list(seen.members.values())
     revisions = {member.revision for member in members}
     return ParallelConsumerStatus(
-        state=_state(seen.pods, outcome, kafka),
+        state=state,
         observed_generation=owner.generation,
         replicas=len(seen.pods),
         ready_replicas=sum(pod.ready for pod in seen.pods),
         selector=selector_of(owner.name),
         concurrency=sum(member.concurrency for member in members) if members else None,
         in_flight=sum(member.in_flight for member in members) if members else None,
-        lag=lag_of(members, outcome.sizes.existing),
+        lag=lag_of(members, existing),
         applied_revision=revisions.pop() if len(revisions) == 1 and len(members) == len(seen.pods) else None,
-        conditions=[ready, reconciling, applied, kafka],
+        conditions=conditions,
     )
 
 
