@@ -2,18 +2,23 @@
 
 The admin protocol does not tell a classic group's generation, so it is read from the group's metadata record
 (key version 2), which the coordinator appends whenever the group's generation, protocol or members change. A group of
-the new protocol (KIP-848) has an epoch in its place (key version 3).
+the new protocol (KIP-848) has an epoch in its place (key version 3). Commits (key versions 0 and 1) lie between them, in
+the order in which the coordinator took them.
 """
 
 import struct
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+COMMIT_KEYS = {0, 1}
 GROUP_METADATA_KEY = 2
 EPOCH_KEY = 3
 MEMBERS_WITH_INSTANCE_ID = 3
 VALUES_WITH_STATE_TIME = 2
 VALUES_WITH_REBALANCE_TIMEOUT = 1
 VALUE_VERSION_MAX = 3
+COMMITS_WITH_LEADER_EPOCH = 3
+COMMITS_WITH_COMPACT_STRINGS = 4
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,22 @@ class GroupRecord:
     members: tuple[Member, ...] = field(default=())
 
 
+class CommitPlace(NamedTuple):
+    """Whose commit of which partition a record holds."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+class CommitRecord(NamedTuple):
+    """One commit, as the coordinator wrote it down."""
+
+    place: CommitPlace
+    offset: int
+    metadata: str
+
+
 class _Reader:
     """Reads Kafka's fixed-width big-endian fields off a byte string; running short is a struct.error."""
 
@@ -57,6 +78,15 @@ class _Reader:
     def string(self) -> str | None:
         length = self.int16()
         return None if length < 0 else self._take(length).decode()
+
+    def compact_string(self) -> str:
+        length = shift = 0
+        while True:
+            (byte,) = self._take(1)
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return self._take(max(0, length - 1)).decode()
 
     def data(self) -> bytes:
         length = self.int32()
@@ -80,6 +110,31 @@ def group_of_key(key: bytes) -> str | None:
     if reader.int16() not in {GROUP_METADATA_KEY, EPOCH_KEY}:
         return None
     return reader.string()
+
+
+def place_of_key(key: bytes) -> CommitPlace | None:
+    """Return where the record of this key is a commit; None for what is none."""
+    reader = _Reader(key)
+    if reader.int16() not in COMMIT_KEYS:
+        return None
+    return CommitPlace(reader.string() or "", reader.string() or "", reader.int32())
+
+
+def parse_commit(place: CommitPlace, value: bytes) -> CommitRecord:
+    """Parse a commit's value.
+
+    Raises:
+        ValueError: the version is newer than this parser, or the record is cut short.
+    """
+    reader = _Reader(value)
+    version = reader.int16()
+    if not 0 <= version <= COMMITS_WITH_COMPACT_STRINGS:
+        raise ValueError(f"commit of version {version}; this parser knows up to {COMMITS_WITH_COMPACT_STRINGS}")
+    offset = reader.int64()
+    if version >= COMMITS_WITH_LEADER_EPOCH:
+        reader.int32()
+    compact = version >= COMMITS_WITH_COMPACT_STRINGS
+    return CommitRecord(place, offset, reader.compact_string() if compact else reader.string() or "")
 
 
 def parse_epoch(group: str, value: bytes) -> GroupRecord:
