@@ -69,6 +69,16 @@ class Dispatcher:
         return self._outcomes.counters
 
     @property
+    def outcomes(self) -> Outcomes:
+        """What becomes of calls that have ended."""
+        return self._outcomes
+
+    @property
+    def deferred(self) -> int:
+        """How many records wait for their completion."""
+        return len(self._deferred)
+
+    @property
     def limit(self) -> int:
         """How many calls may be with handlers at once."""
         return self.engine.limit

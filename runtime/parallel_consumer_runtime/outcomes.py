@@ -15,6 +15,7 @@ from parallel_consumer_runtime.core import Delivery, Engine, GivenUp, Partition,
 from parallel_consumer_runtime.dead_letters import dead_letter
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import DeadLetter, Result, Retry, Returned, Skip
+from parallel_consumer_runtime.outlet import Outlet
 from parallel_consumer_runtime.results import Refusals, checked
 from parallel_consumer_runtime.retry_topic import attempts_before, retry_record
 from parallel_consumer_runtime.settings import RetryTopicSpec
@@ -43,6 +44,8 @@ class Routes(NamedTuple):
     """The topic of records that used up their attempts."""
     retries: RetryTopicSpec | None = None
     """The topic in which failing records wait."""
+    bytes_max: int = 64 * 1024**2
+    """What may be on its way to all of them before nothing is handed out."""
 
 
 class Clock(NamedTuple):
@@ -144,7 +147,8 @@ class Outcomes:
         self._on_failure = on_failure
         self._changed = changed
         self._clock = clock
-        self._refused = Refusals()
+        self.outlet = Outlet(engine, routes.bytes_max)
+        self.refused = Refusals(lambda: engine.bounds.records)
         self._logged_at = 0.0
         self._logged = 0
 
@@ -164,7 +168,7 @@ class Outcomes:
             self._engine.complete(task)
         elif self._routes.results is None:
             self.failed(task, TypeError("the handler returned results, and spec.results.topic is not set"))
-        elif (words := self._refused.of(task)) is not None:
+        elif (words := self.refused.of(task)) is not None:
             self.failed(task, RuntimeError(f"what it returned was refused before: {words}"))
         else:
             self._send(task, self._routes.results, results, "results")
@@ -220,9 +224,11 @@ class Outcomes:
             self._changed()
             return
         self._engine.await_acknowledgement()
-        self._sender.send(topic, results, partial(self._delivered, task, what), task.partition)
+        size_bytes = self.outlet.enter(results)
+        self._sender.send(topic, results, partial(self._delivered, task, what, size_bytes), task.partition)
 
-    def _delivered(self, task: Task, what: str, error: Undelivered | None) -> None:
+    def _delivered(self, task: Task, what: str, size_bytes: int, error: Undelivered | None) -> None:
+        self.outlet.leave(size_bytes)
         if error is None:
             if what == "results":
                 self._succeeded()
@@ -233,7 +239,7 @@ class Outcomes:
             self._changed()
             return
         if error.permanent:
-            self._refused.remember(task, error.words)
+            self.refused.remember(task, error.words)
         # The handler did its part, so this is no attempt of its own; when it returns the same again, that is one.
         task.attempt -= 1
         self._log_failure(

@@ -5,6 +5,7 @@ One place for members of the group and for replays, so that both mean the same b
 
 import base64
 import binascii
+import sys
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 
@@ -20,7 +21,7 @@ from parallel_consumer_runtime.core import (
     hashed,
     round_robin,
 )
-from parallel_consumer_runtime.core.map_bounds import MAP_GAPS_MAX
+from parallel_consumer_runtime.core.map_bounds import map_bounds
 from parallel_consumer_runtime.dispatch import Dispatcher
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler, Record
@@ -49,7 +50,7 @@ class Processing:
         handler: what is called.
         sender: for what records become; None when there is no route.
         on_failure: told when the process should end.
-        map_gaps_max: see Engine.
+        maps: what is complete is committed, with a map that must fit.
         clock: the time.
 
     Raises:
@@ -65,23 +66,30 @@ class Processing:
         sender: Sender | None,
         on_failure: Callable[[RuntimeFailure], None],
         *,
-        map_gaps_max: int = MAP_GAPS_MAX,
+        maps: bool = True,
         clock: Clock = CLOCK,
     ) -> None:
         self._clock = clock
+        bounds = map_bounds(settings.kafka.offset_metadata_max_bytes if maps else sys.maxsize)
         self.engine = Engine(
             settings.ordering,
             bounds_of(live),
             live.concurrency.bounds[0],
             shard_of=_shard_of(settings.sub_partitions),
-            map_gaps_max=map_gaps_max,
+            map_gaps_max=bounds.gaps,
+            map_span_max=bounds.span,
         )
         self._retries = settings.retry_topic is not None
         self.dispatcher = Dispatcher(
             self.engine,
             sender,
             name,
-            Routes(settings.results_topic, settings.dead_letter_topic, settings.retry_topic),
+            Routes(
+                settings.results_topic,
+                settings.dead_letter_topic,
+                settings.retry_topic,
+                settings.producer.buffer_bytes,
+            ),
             policy_of(live),
             on_failure=on_failure,
             shape=_shape_of(settings),
@@ -94,6 +102,7 @@ class Processing:
         self.dispatcher.worker = self.worker
         self.schedule: Schedule | None = None
         self._gated_by: tuple[object, ...] = ()
+        self.gates = Gates(Rates())
         self.apply(live)
 
     def apply(self, live: LiveSettings) -> None:
@@ -110,7 +119,8 @@ class Processing:
         self.schedule = Schedule(names, self._clock.monotonic, self._clock.wall) if names else None
         limit = live.rate_limit
         rates = Rates(limit.records, limit.records_per_partition, limit.records_per_key)
-        self.engine.set_gates(Gates(rates, [key_of(text) for text in live.ignored_keys], self.schedule))
+        self.gates = Gates(rates, [key_of(text) for text in live.ignored_keys], self.schedule, limit.keys)
+        self.engine.set_gates(self.gates)
 
 
 def key_of(text: str) -> bytes:
@@ -123,7 +133,8 @@ def key_of(text: str) -> bytes:
 
 def bounds_of(live: LiveSettings) -> Bounds:
     """Return the engine's bounds."""
-    return Bounds(live.buffer.records_per_partition, live.buffer.records, live.buffer.bytes)
+    buffer = live.buffer
+    return Bounds(buffer.records_per_partition, buffer.records, buffer.bytes, buffer.bytes_per_partition)
 
 
 def policy_of(live: LiveSettings) -> RetryPolicy:

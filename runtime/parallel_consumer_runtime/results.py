@@ -4,7 +4,7 @@ Keeps: what passes can be produced, as far as it can be known here. Users' handl
 producer that raises in the middle of settling a record would leave it neither done nor failed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from parallel_consumer_runtime.core import Task
@@ -70,18 +70,25 @@ class Refusals:
     """Remembers records whose results the broker refused, over rewinds: their next results are a failed attempt.
 
     Without that, a result that is too large would abort transaction after transaction. Bounded: the oldest is forgotten.
+
+    Args:
+        most: how many there may be: no more than records that may be buffered have a next result to come.
     """
 
-    _MAX = 10_000
-
-    def __init__(self) -> None:
+    def __init__(self, most: Callable[[], int]) -> None:
+        self.most = most
         self._words: dict[tuple[str, int, int], str] = {}
 
     def remember(self, task: Task, words: str) -> None:
         """Note why the record's results were refused."""
-        if len(self._words) >= self._MAX:
+        self._words.pop(_place(task), None)
+        while len(self._words) >= self.most():
             del self._words[next(iter(self._words))]
         self._words[_place(task)] = words
+
+    def __len__(self) -> int:
+        """Return how many are remembered."""
+        return len(self._words)
 
     def of(self, task: Task) -> str | None:
         """Return why the record's results were refused, None when they were not."""

@@ -64,6 +64,8 @@ def _import_and_serve(handler_path: str, calls_fd: int, outcomes_fd: int, page: 
     try:
         _serve(handler, calls_fd, outcomes_fd, page)
     finally:
+        # The member's signal comes beside the end of its calls, and must not cut short what closes the processors.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end(handler)
     return 0
 

@@ -5,11 +5,13 @@ A record that must wait keeps its key waiting, because order comes before speed;
 
 import math
 from collections.abc import Callable, Collection, Hashable
+from hashlib import blake2b
 
-from parallel_consumer_runtime.core.rates import RateLimit, Rates
+from parallel_consumer_runtime.core.rates import KEYS_MAX, RateLimit, Rates
 from parallel_consumer_runtime.core.shards import Task
 from parallel_consumer_runtime.handlers import Record
 
+_NAME_MAX_BYTES = 64
 IGNORE = -math.inf
 """The record is complete without a call."""
 
@@ -24,17 +26,34 @@ class Gates:
         rates: records per second.
         ignored_keys: keys whose records are complete without a call.
         schedule: None when no record is scheduled.
+        keys_max: keys whose rates are remembered.
     """
 
     __slots__ = ("_ignored_keys", "_key", "_member", "_partition", "_schedule", "rates")
 
-    def __init__(self, rates: Rates, ignored_keys: Collection[bytes] = (), schedule: Schedule | None = None) -> None:
+    def __init__(
+        self,
+        rates: Rates,
+        ignored_keys: Collection[bytes] = (),
+        schedule: Schedule | None = None,
+        keys_max: int = KEYS_MAX,
+    ) -> None:
         self.rates = rates
         self._ignored_keys = frozenset(ignored_keys)
         self._schedule = schedule
         self._member = RateLimit(rates.member)
         self._partition = RateLimit(rates.per_partition)
-        self._key = RateLimit(rates.per_key)
+        self._key = RateLimit(rates.per_key, keys_max)
+
+    @property
+    def keys_remembered(self) -> int:
+        """How many keys' rates are remembered."""
+        return self._key.remembered
+
+    @property
+    def keys_forgotten(self) -> int:
+        """Keys that were forgotten before their time, because there were too many."""
+        return self._key.forgotten
 
     @property
     def needed(self) -> bool:
@@ -60,7 +79,7 @@ class Gates:
             return IGNORE
         at = now if self._schedule is None else self._schedule(record)
         if self.rates.per_key >= 0 and record.key is not None:
-            at = max(at, self._key.ready_at((record.topic, record.key), now))
+            at = max(at, self._key.ready_at(_name(record.topic, record.key), now))
         return max(at, 0.0)
 
     def spend(self, task: Task, now: float) -> None:
@@ -70,4 +89,9 @@ class Gates:
         if self.rates.per_partition >= 0:
             self._partition.spend(task.partition.key, now)
         if self.rates.per_key >= 0 and task.record.key is not None:
-            self._key.spend((task.record.topic, task.record.key), now)
+            self._key.spend(_name(task.record.topic, task.record.key), now)
+
+
+def _name(topic: str, key: bytes) -> Hashable:
+    """Return what stands for a key: its hash when it is long, because names are counted and not weighed."""
+    return topic, key if len(key) <= _NAME_MAX_BYTES else blake2b(key, digest_size=_NAME_MAX_BYTES).digest()

@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 LINES_PER_PERIOD = 3
 PERIOD_S = 10.0
+KINDS_MAX = 100
+"""librdkafka has a few dozen; beyond that the one that was counted first is forgotten."""
 
 
 class LineLimit(logging.Filter):
     """Lets a few lines of each kind (librdkafka's first word, such as FAIL) through per period, and counts the rest.
 
-    Any thread; keeps one counter per kind, of which librdkafka has a few dozen.
+    Any thread; keeps one counter per kind.
 
     Args:
         clock: monotonic seconds.
@@ -24,6 +26,11 @@ class LineLimit(logging.Filter):
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[float, int]] = {}
 
+    @property
+    def kinds(self) -> int:
+        """How many kinds are counted."""
+        return len(self._seen)
+
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the line is written; the first of a period says how many were not."""
         kind = record.getMessage().split(" ", 1)[0]
@@ -33,6 +40,8 @@ class LineLimit(logging.Filter):
             hidden = 0
             if now - began >= PERIOD_S:
                 began, count, hidden = now, 0, max(0, count - LINES_PER_PERIOD)
+            if kind not in self._seen and len(self._seen) >= KINDS_MAX:
+                del self._seen[next(iter(self._seen))]
             self._seen[kind] = began, count + 1
         if hidden:
             record.msg, record.args = f"{record.getMessage()} ({hidden} more such lines were left out)", None

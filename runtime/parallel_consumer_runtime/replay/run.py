@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -91,7 +90,7 @@ class Replay:
         if settings.results_topic and not results:
             sender = _Dropped(self._producer, settings.results_topic)
         # Nothing is committed, so no map can grow too long.
-        processing = Processing(self.name, settings, live, handler, sender, self._on_failure, map_gaps_max=sys.maxsize)
+        processing = Processing(self.name, settings, live, handler, sender, self._on_failure, maps=False)
         self._engine, self._dispatcher, self._worker = processing.engine, processing.dispatcher, processing.worker
         self._adaption = Adaption(self._engine, self._dispatcher, live.concurrency)
         self._stopping = False

@@ -10,7 +10,7 @@ from typing import Any
 
 from parallel_consumer_runtime.handlers import Context
 from parallel_consumer_runtime.pipeline import ScopedHandler
-from parallel_consumer_runtime.workers.contract import Source
+from parallel_consumer_runtime.workers.contract import Source, WorkerStatistics
 
 _STRAIGHT_MAX = 256
 """Handler calls of all coroutines that may follow each other before the loop gets a turn: handlers that never wait must not starve
@@ -47,6 +47,11 @@ class AsyncWorker:
         """Tell a pipeline."""
         if isinstance(self._handler, ScopedHandler):
             self._handler.end_partition(topic, partition)
+
+    @property
+    def statistics(self) -> WorkerStatistics:
+        """See Worker."""
+        return WorkerStatistics(len(self._pullers), self._source.limit)
 
     async def stop(self) -> None:
         """Cancel every coroutine and wait for their ends."""

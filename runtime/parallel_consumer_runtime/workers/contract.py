@@ -1,7 +1,7 @@
 """What a worker asks of its source of calls, and what is asked of a worker. One conformance suite holds them all."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from parallel_consumer_runtime.core import Batch, Task
 from parallel_consumer_runtime.handlers import Context
@@ -13,6 +13,19 @@ Call = Task | Batch
 def tasks_of(call: Call) -> Sequence[Task]:
     """Return the tasks that a call is about, at least one."""
     return call.tasks if isinstance(call, Batch) else (call,)
+
+
+class WorkerStatistics(NamedTuple):
+    """What a worker runs handlers with."""
+
+    size: int
+    """Coroutines, threads or processes that there are now."""
+    size_max: int
+    """How many there may be now; those that are above a lowered bound go when they are idle."""
+    restarts: int = 0
+    """Processes that ended by themselves, or could not be started, and were replaced."""
+    crashes: int = 0
+    """Those of them whose handler was at a record."""
 
 
 class Source(Protocol):
@@ -57,6 +70,11 @@ class Worker(Protocol):
 
     def end_partition(self, topic: str, partition: int) -> None:
         """A partition is no longer ours: its processors end, once nothing uses them."""
+        ...
+
+    @property
+    def statistics(self) -> WorkerStatistics:
+        """One consistent view of the counters."""
         ...
 
     async def stop(self) -> None:

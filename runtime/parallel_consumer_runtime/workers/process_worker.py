@@ -15,7 +15,7 @@ from parallel_consumer_runtime.child.outcomes import HandlerError, told
 from parallel_consumer_runtime.child.wire import NO_CALL, READY
 from parallel_consumer_runtime.core import Batch
 from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
-from parallel_consumer_runtime.workers.contract import Call, Source, tasks_of
+from parallel_consumer_runtime.workers.contract import Call, Source, WorkerStatistics, tasks_of
 from parallel_consumer_runtime.workers.process_link import HandlerProcess, ending_of
 
 PREFETCHED = 2
@@ -48,7 +48,7 @@ class HandlerProcessEndedError(Exception):
 class _Place:
     """Where one process runs after another."""
 
-    __slots__ = ("calls", "index", "life", "process", "ready", "refusal", "retired", "sequence", "unsent")
+    __slots__ = ("calls", "ended", "index", "life", "process", "ready", "refusal", "retired", "sequence", "unsent")
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -63,6 +63,8 @@ class _Place:
         self.calls: dict[int, Call] = {}
         """What the process has, by sequence number: the first runs, the others wait."""
         self.unsent: list[tuple[object, ...]] = []
+        self.ended: set[tuple[str, int]] = set()
+        """Partitions of which its processors are to hear the end, behind the calls that it has."""
         self.life: asyncio.Task[None] | None = None
 
 
@@ -95,6 +97,7 @@ class ProcessWorker:
         self._mean_s = 0.0
         """How long a record takes, the last eight weighing most."""
         self._settling = False
+        self._restarts = self._crashes = 0
         self._stopping = asyncio.Event()
 
     def start(self) -> None:
@@ -109,8 +112,17 @@ class ProcessWorker:
     def end_partition(self, topic: str, partition: int) -> None:
         """Tell every process, behind the calls that it has."""
         for place in self._places:
-            if place.process is not None and place.ready:
-                place.process.send([(NO_CALL, topic, partition, None)])
+            if place.ready:
+                # Kept, once each, while a call runs: to a process that hangs, messages would pile up.
+                place.ended.add((topic, partition))
+                if not place.calls:
+                    self._send(place)
+
+    @property
+    def statistics(self) -> WorkerStatistics:
+        """See Worker. The bound is that of the settings, or of the processors."""
+        size = sum(place.process is not None for place in self._places)
+        return WorkerStatistics(size, len(self._places), self._restarts, self._crashes)
 
     async def stop(self) -> None:
         """Take nothing more, end every process: those that do not end by themselves are killed after a grace period."""
@@ -153,9 +165,15 @@ class ProcessWorker:
             if len(place.calls) == depth and self._give(place)
         ]
         for place in given:
-            if place.unsent and place.process is not None:
-                place.process.send(place.unsent)
-                place.unsent = []
+            self._send(place)
+
+    @staticmethod
+    def _send(place: _Place) -> None:
+        """Send what was given to a place since, and before it which partitions have ended."""
+        if place.process is not None and (place.unsent or place.ended):
+            place.process.send([*((NO_CALL, *ended, None) for ended in place.ended), *place.unsent])
+            place.unsent = []
+            place.ended.clear()
 
     def _prefetched(self, places: int) -> int:
         """Return how many calls each process may have, the one that runs included."""
@@ -190,6 +208,8 @@ class ProcessWorker:
 
     def _settle(self, place: _Place, sequence: int, outcome: tuple[Any, ...]) -> None:
         call = place.calls.pop(sequence)
+        if place.ended and not place.calls:
+            self._send(place)
         now = time.monotonic()
         took_s = now - call.started_at
         self._mean_s += (took_s - self._mean_s) / (8 if self._mean_s else 1)
@@ -239,6 +259,7 @@ class ProcessWorker:
         try:
             process = place.process = HandlerProcess(self._handler, partial(self._hear, place))
         except OSError as error:
+            self._restarts += 1
             return f"could not be started ({error})"
         try:
             status = await self._watch(place, process)
@@ -248,8 +269,11 @@ class ProcessWorker:
             process.close()
         how = place.refusal or ending_of(status)
         calls, place.calls, place.unsent = place.calls, {}, []
+        place.ended.clear()
         if self._stopping.is_set():
             return None
+        self._restarts += not place.retired
+        self._crashes += process.begun in calls
         for sequence, call in calls.items():
             if sequence == process.begun:
                 name = _name(call)

@@ -9,7 +9,7 @@ from typing import Any
 
 from parallel_consumer_runtime.handlers import Context
 from parallel_consumer_runtime.pipeline import ScopedHandler
-from parallel_consumer_runtime.workers.contract import Call, Source
+from parallel_consumer_runtime.workers.contract import Call, Source, WorkerStatistics
 
 _Settled = tuple[Call, object, BaseException | None]
 
@@ -46,6 +46,11 @@ class ThreadWorker:
         """Tell a pipeline."""
         if isinstance(self._handler, ScopedHandler):
             self._handler.end_partition(topic, partition)
+
+    @property
+    def statistics(self) -> WorkerStatistics:
+        """See Worker."""
+        return WorkerStatistics(self._threads, self._source.limit)
 
     async def stop(self) -> None:
         """Send the threads home; one that is busy goes when its handler returns."""
