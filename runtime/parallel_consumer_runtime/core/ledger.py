@@ -111,12 +111,10 @@ class Ledger:
         return offset, max(self.highest, offset - 1), tuple(_ranges(self._incomplete, self.highest))
 
     def _deliver_mapped(self, offset: int) -> bool:
-        if offset not in self._incomplete:
-            self._forget_expected(offset)
-            return False
         self._forget_expected(offset)
-        if self._expected and self._expected[-1] == offset:
-            self._expected.pop()
+        if offset not in self._incomplete:
+            return False
+        self._expected.pop()
         return True
 
     def _forget_map(self) -> None:

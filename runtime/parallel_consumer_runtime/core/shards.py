@@ -79,19 +79,18 @@ def admit(task: Task, shards: Shards) -> bool:
 
 
 def release(task: Task, shards: Shards) -> Task | None:
-    """Give the task's shard on. Return the task that may run next, skipping those of closed partitions."""
+    """Give the task's shard on. Return the task that may run next."""
     shard = task.shard
     if shard is None:
         return None
     waiting = shards[shard]
-    while waiting:
-        following = waiting.popleft()
-        if following.partition.open:
-            if not waiting:
-                shards[shard] = None
-            return following
-    del shards[shard]
-    return None
+    if waiting is None:
+        del shards[shard]
+        return None
+    following = waiting.popleft()
+    if not waiting:
+        shards[shard] = None
+    return following
 
 
 def waiting_behind(task: Task, shards: Shards) -> int:
@@ -101,9 +100,9 @@ def waiting_behind(task: Task, shards: Shards) -> int:
 
 
 def first_behind(task: Task, shards: Shards) -> Task | None:
-    """Return the task that waits next behind one of the same partition."""
+    """Return the task that waits next behind one that is ready or running."""
     waiting = None if task.shard is None else shards[task.shard]
-    return waiting[0] if waiting and waiting[0].partition is task.partition else None
+    return waiting[0] if waiting else None
 
 
 def take_behind(task: Task, shards: Shards) -> None:

@@ -184,3 +184,20 @@ def test_a_batch_of_one_key_ends_where_its_partition_is_another() -> None:
     batch = engine.take_batch(BatchShape(9, same_key=True), 0.0)
     assert [task.record.offset for task in batch] == [0, 1, 2]
     assert {task.partition for task in batch} == {engine.partitions[P0]}
+
+
+def test_a_key_is_handed_on_over_records_of_an_assignment_that_is_gone() -> None:
+    """Behind a record that runs wait two of its own assignment, which ended, and one of the next: that one runs."""
+    engine = Engine("Key", WIDE, 10)
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0, 1, 2))
+    old = take(engine)
+    engine.revoke([P0])
+    partition = engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0))
+    engine.retry(old, 5.0)
+    task = take(engine)
+    assert (task.partition, task.record.offset) == (partition, 0)
+    engine.complete(task)
+    assert engine.take(0.0) is None
+    assert engine.next_retry_at is None

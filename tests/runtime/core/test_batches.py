@@ -214,3 +214,28 @@ def test_a_call_tells_of_its_tasks_what_a_single_one_would() -> None:
     assert (call.attempt, call.started_at) == (2, 7.0)
     assert call.argument == [task.argument for task in call.tasks]
     assert [record.offset for record in call.argument] == [0, 3, 4]
+
+
+def test_a_batch_of_a_partition_ends_before_an_ignored_key() -> None:
+    """The ignored record is complete by itself, in its turn, and the next batch goes on behind it."""
+    engine = make([b"a", b"a", b"no", b"a"], ordering="Partition")
+    engine.set_gates(Gates(Rates(), ignored_keys=[b"no"]))
+    shape = BatchShape(6, same_key=True)
+    batch = engine.take_batch(shape, 0.0)
+    assert offsets(batch) == [0, 1]
+    for task in batch:
+        engine.complete(task)
+    assert offsets(engine.take_batch(shape, 0.0)) == [3]
+    assert engine.ignored == 1
+
+
+def test_all_of_a_batch_that_failed_are_repeated_in_order() -> None:
+    """With nothing else waiting of their key, and whatever the order in which they failed."""
+    engine = make([b"a"] * 3)
+    shape = BatchShape(3, same_key=True)
+    for task in reversed(engine.take_batch(shape, 0.0)):
+        engine.retry(task, 1.0 + task.record.offset)
+    assert engine.next_retry_at == 1.0
+    engine.wake_retries(1.0)
+    assert offsets(engine.take_batch(shape, 1.0)) == [0, 1, 2]
+    assert engine.statistics().in_flight == 3

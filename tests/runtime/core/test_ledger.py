@@ -137,3 +137,48 @@ def test_memory_follows_what_is_incomplete() -> None:
         ledger.complete(offset)
     assert ledger.incomplete == ledger.gaps == 1
     assert ledger.plan() == (0, 1_000_000, ((0, 0),))
+
+
+def test_what_a_map_calls_incomplete_is_handled_again_and_the_rest_is_not() -> None:
+    """The map's gaps close one by one, whether their records come, complete, or are gone from the log."""
+    ledger = Ledger(10, 20, [(10, 11), (13, 15), (19, 19)])
+    assert (ledger.gaps, ledger.incomplete, ledger.span, ledger.dirty) == (3, 6, 11, False)
+    assert [ledger.deliver(offset) for offset in (10, 11, 12)] == [True, True, False]
+    assert not ledger.dirty
+    assert ledger.deliver(14), "13 is gone"
+    assert ledger.dirty
+    assert (ledger.gaps, ledger.incomplete) == (3, 5)
+    ledger.complete(11)
+    assert ledger.plan() == (10, 20, ((10, 10), (14, 15), (19, 19)))
+    assert not ledger.dirty
+    ledger.complete(10)
+    ledger.complete(14)
+    assert (ledger.committable, ledger.span) == (15, 6)
+    assert ledger.deliver(21), "15 and 19 are gone"
+    assert (ledger.gaps, ledger.incomplete, ledger.committable, ledger.span) == (1, 1, 21, 0)
+    assert ledger.plan() == (21, 20, ())
+
+
+def test_nothing_incomplete_needs_no_map() -> None:
+    """A map spans from the lowest incomplete offset to the highest complete one, and nothing without either."""
+    ledger = Ledger(0)
+    assert ledger.span == 0
+    ledger.deliver(0)
+    assert ledger.span == 0
+    ledger.deliver(1)
+    ledger.complete(1)
+    assert ledger.span == 2
+    ledger.complete(0)
+    assert ledger.span == 0
+
+
+def test_a_plan_lists_runs_of_incomplete_offsets() -> None:
+    """Neighbours are one run, what lies above the highest complete offset is in none."""
+    ledger = Ledger(0)
+    for offset in range(10):
+        ledger.deliver(offset)
+    for offset in (1, 5, 6, 8):
+        ledger.complete(offset)
+    assert ledger.plan() == (0, 8, ((0, 0), (2, 4), (7, 7)))
+    ledger.complete(0)
+    assert ledger.plan() == (2, 8, ((2, 4), (7, 7)))

@@ -15,6 +15,13 @@ def test_backoff_stays_between_half_and_the_whole(attempt: int, jitter: float) -
     assert full / 2 <= policy.backoff_s(attempt, jitter) <= full
 
 
+def test_backoff_doubles_up_to_its_maximum() -> None:
+    """Without jitter's luck half of it: 0.1, 0.2, 0.4 s, then the maximum, however often it failed."""
+    policy = RetryPolicy(0, 0.2, 1.0)
+    assert [policy.backoff_s(attempt, 0.0) for attempt in (1, 2, 3, 4, 10_000)] == [0.1, 0.2, 0.4, 0.5, 0.5]
+    assert policy.backoff_s(2, 0.5) == pytest.approx(0.3)
+
+
 def test_attempts_end_when_they_are_limited() -> None:
     """0 is without end; 3 means the third attempt was the last."""
     assert not RetryPolicy(0, 0.1, 1).exhausted(1_000_000)
