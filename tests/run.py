@@ -19,6 +19,9 @@ from tests.support import systems
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build"
 REQUIRE_ENV = "PCONSUMER_REQUIRE_TIERS"
+COVERED_BY = ("tests/runtime/core",)
+"""The tests that run every branch of the packages that pyproject.toml names under coverage."""
+_PYTEST = (sys.executable, "-m", "pytest", "-q")
 
 
 class Counts(NamedTuple):
@@ -61,7 +64,7 @@ def tool(name: str, *arguments: str) -> list[str]:
 def pytest(tier: str, part: str, *arguments: str) -> list[str]:
     """Return a pytest command that leaves its counts in build/."""
     report = BUILD / f"{tier}-{part}.xml"
-    return [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
+    return [*_PYTEST, f"--junitxml={report}", *arguments]
 
 
 TIERS = (
@@ -78,7 +81,11 @@ TIERS = (
     ),
     Tier(
         "unit",
-        (pytest("unit", "tests", "tests/operator", "tests/runtime", "tests/house", "-m", "not acceptance"),),
+        (
+            pytest("unit", "tests", "tests/operator", "tests/runtime", "tests/house", "-m", "not acceptance"),
+            # Once more, without random examples: what is covered must not hang on luck.
+            [*_PYTEST, "--cov", "-m", "not hypothesis", *COVERED_BY],
+        ),
         _always,
     ),
     Tier(

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parallel_consumer_runtime.core import Bounds, Engine, Gates, Ledger, PartitionKey, Rates
 from parallel_consumer_runtime.core.rates import BURST_S, RateLimit
+from parallel_consumer_runtime.handlers import Record
 
 
 def start_all(limit: RateLimit, now: float, most: int = 10_000) -> int:
@@ -95,3 +97,25 @@ def test_names_whose_wait_is_over_go_before_the_bound_is_reached() -> None:
         limit.spend(f"later {expected}", 20.0)
         assert limit.remembered == expected
     assert limit.forgotten == 0
+
+
+@pytest.mark.parametrize("size_bytes", [1, 63, 64, 65, 10_000])
+def test_keys_of_any_length_have_rates_of_their_own(size_bytes: int) -> None:
+    """Keys that differ in their last byte only are two, a key in another topic is a third, the same one again waits."""
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**9), 100)
+    gates = Gates(Rates(per_key=1.0), keys_max=2)
+    engine.set_gates(gates)
+    head = bytes(size_bytes - 1)
+    for topic in ("t", "u"):
+        engine.assign(PartitionKey(topic, 0), Ledger(0))
+    engine.offer(
+        PartitionKey("t", 0),
+        [Record("t", 0, n, key, b"", 0, ()) for n, key in enumerate([head + b"a", head + b"b", head + b"a"])],
+    )
+    assert [task.record.offset for task in iter(lambda: engine.take(5.0), None)] == [0, 1]
+    assert (gates.keys_remembered, gates.keys_forgotten) == (2, 0)
+    engine.offer(PartitionKey("u", 0), [Record("u", 0, 0, head + b"b", b"", 0, ())])
+    assert engine.take(5.0) is not None
+    assert (gates.keys_remembered, gates.keys_forgotten) == (2, 1), (
+        "no more than were asked for, and the loss is counted"
+    )
