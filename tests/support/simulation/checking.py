@@ -166,7 +166,7 @@ class NothingLost:
     def applied(entry: "Entry") -> None:
         """The broker took a commit."""
         log, offset, done = entry.tenure.log, entry.position.offset, entry.tenure.log.done
-        if offset > log.end:
+        if offset > max(log.end, log.mistaken):
             raise Broken(Anomaly.LOST, f"{log.key}: the commit {offset} is beyond the log's end {log.end}")
         for passed in range(log.checked, offset):
             if log.slots[passed] is not None and passed not in done:

@@ -9,7 +9,7 @@ from parallel_consumer_runtime.handlers import Record
 class Log:
     """Records by offset; None is a hole: a transaction's marker, or compacted, or older than the log's start."""
 
-    __slots__ = ("checked", "done", "key", "settled", "settled_epoch", "settlements", "slots", "start")
+    __slots__ = ("checked", "done", "key", "mistaken", "settled", "settled_epoch", "settlements", "slots", "start")
 
     def __init__(self, key: PartitionKey) -> None:
         self.key = key
@@ -22,6 +22,8 @@ class Log:
         self.settlements = 0
         self.settled_epoch = 0
         """Raised when `settled` shrank."""
+        self.mistaken = 0
+        """Below it, a reader may take offsets for those of the log that was here before: nothing tells the two apart."""
         self.checked = 0
         """Below it, every record is known to be done."""
 

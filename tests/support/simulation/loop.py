@@ -99,7 +99,8 @@ class Loop:
             member.tenures[partition] = Tenure(log, blind=False)
         elif tenure.log is not log:
             # Nothing tells the logs apart: no offset was passed again. What the old one's map calls complete is passed over.
-            log.done.update(range(partition.ledger._mapped_to + 1))  # pyright: ignore[reportPrivateUsage]
+            log.mistaken = max(log.mistaken, partition.ledger._mapped_to + 1)  # pyright: ignore[reportPrivateUsage]
+            log.done.update(range(log.mistaken))
             tenure.log = log
 
     def on_revoking(self, drain: Drain) -> None:

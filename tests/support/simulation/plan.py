@@ -21,7 +21,7 @@ SOMETIMES = {
     "compact": 5.0,
     "retain": 0.7,
     "recreate": 4.5,
-    "replace": 0.7,
+    "replace": 0.5,
     "lose metadata": 0.7,
     "garble metadata": 0.7,
     "foreign metadata": 1.0,
@@ -96,10 +96,10 @@ class Plan:
         self.slow = pick((0.02, 0.1, 0.3)) if chance(0.4) else 0.0
         """Share of calls that do not end before the safety phase does."""
         character = dice.random()
-        if character < 0.46:
+        if character < 0.5:
             self._crowd()
             self.spread = chance(0.6)
-        elif character < 0.86:
+        elif character < 0.9:
             self._spread_out()
         self.undelivered = pick((0.1, 0.5)) if chance(0.4) else 0.0
         self.lookup_failures = 0.7 if chance(0.6) else 0.0

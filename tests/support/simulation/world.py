@@ -206,7 +206,7 @@ class World:
             log = self.logs[plan.partitions[index % len(plan.partitions)]]
         elif plan.spread and len(plan.partitions) > 1:
             self.counts["same key in two partitions"] += 1
-        if key is not None and key == plan.ignored:
+        if (key is not None and key == plan.ignored) or log.end < log.mistaken:
             log.done.add(log.end)
         self.counts["record produced"] += 1
         self.trace.append(f"P {log.key} {log.end} {key!r}")
