@@ -71,14 +71,14 @@ def test_every_field_is_described() -> None:
 @pytest.mark.parametrize("case", VALID + AT_BOUNDS, ids=lambda case: case.title)
 def test_the_model_accepts_the_valid_corpus(case: Case) -> None:
     """What the API server is to accept, the runtime can read."""
-    ParallelConsumerSpec.model_validate(case.manifest["spec"])
+    ParallelConsumerSpec.read(case.manifest["spec"])
 
 
 @pytest.mark.parametrize("case", INVALID + BEYOND_BOUNDS, ids=lambda case: case.title)
 def test_the_model_refuses_the_invalid_corpus_by_path(case: Case) -> None:
     """What the API server is to refuse, a local run refuses too, naming the same path."""
     with pytest.raises(ValidationError) as refusal:
-        ParallelConsumerSpec.model_validate(case.manifest["spec"])
+        ParallelConsumerSpec.read(case.manifest["spec"])
     assert case.path
     assert any(
         line.startswith(f"{case.path}:") and line.endswith(case.says or "") for line in explain(refusal.value, "spec")

@@ -251,6 +251,13 @@ INVALID = [
     Case("no processes", {f"{_PROCESSING}.processes": 0}, f"{_PROCESSING}.processes"),
     Case("no buffer", {f"{_PROCESSING}.buffer": {"records": 0}}, f"{_PROCESSING}.buffer.records"),
     Case("bad size", {f"{_PROCESSING}.buffer": {"bytes": "64MB"}}, f"{_PROCESSING}.buffer.bytes"),
+    Case("pods in quotes", {"spec.replicas": "2"}, "spec.replicas"),
+    Case("a truth as a count", {"spec.replicas": True}, "spec.replicas"),
+    Case("rate in quotes", {f"{_PROCESSING}.rateLimit": {"records": "5"}}, f"{_PROCESSING}.rateLimit.records"),
+    Case("paused in a word", {f"{_PROCESSING}.paused": "yes"}, f"{_PROCESSING}.paused"),
+    Case("interval as a number", {f"{_PROCESSING}.commitInterval": 0.5}, f"{_PROCESSING}.commitInterval"),
+    Case("size as a number", {f"{_PROCESSING}.buffer": {"bytes": 65536}}, f"{_PROCESSING}.buffer.bytes"),
+    Case("group as a number", {"spec.kafka.groupId": 7}, "spec.kafka.groupId"),
     Case("results without topic", {"spec.results": {}}, "spec.results.topic"),
     Case(
         "dead letters to a bad topic",

@@ -82,9 +82,11 @@ def _parse(path: Path, document: dict[str, Any]) -> Manifest:
         problems.append("spec: is required; add it")
     else:
         try:
-            spec = ParallelConsumerSpec.model_validate(document["spec"])
+            spec = ParallelConsumerSpec.read(document["spec"])
         except ValidationError as error:
             problems += explain(error, "spec")
+        except (TypeError, ValueError) as error:
+            problems.append(f"spec: not plain data: {error}")
     if problems or spec is None:
         raise ManifestError("\n".join(f"{path}: {problem}" for problem in problems))
     return Manifest(str(name), spec)

@@ -23,5 +23,4 @@ class SettingsModel(BaseModel):
         frozen=True,
         populate_by_name=True,
         use_attribute_docstrings=True,
-        validate_default=True,
     )

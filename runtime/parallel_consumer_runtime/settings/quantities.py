@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, PlainSerializer, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic_core import CoreSchema, core_schema
 
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
@@ -23,13 +30,9 @@ _BYTES = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
 def parse_duration(value: object) -> float:
     """Return seconds for `5s`, `200ms` or `1m30s`; numbers are refused because they carry no unit.
 
-    Floats pass only when they come from our own models (already seconds).
-
     Raises:
         ValueError: with the form that is expected.
     """
-    if isinstance(value, float):
-        return value
     if not isinstance(value, str) or len(value) > _TEXT_LENGTH_MAX or not re.fullmatch(DURATION_PATTERN, value):
         msg = "write a duration with its unit, such as 200ms, 5s, 1m30s"
         raise ValueError(msg)
@@ -48,13 +51,11 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: object) -> int:
-    """Return bytes for `64Mi`, `512Ki`, `1Gi` or a plain count.
+    """Return bytes for `64Mi`, `512Ki`, `1Gi` or `1000`, which is text: a field has one type.
 
     Raises:
         ValueError: with the form that is expected.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
     if not isinstance(value, str) or len(value) > _TEXT_LENGTH_MAX or not re.fullmatch(SIZE_PATTERN, value):
         msg = "write a size in bytes, more than 0, with an optional unit, such as 512Ki, 64Mi, 1Gi"
         raise ValueError(msg)
@@ -82,9 +83,21 @@ def check_resource(value: object) -> object:
     return value
 
 
+def _duration(value: object, info: ValidationInfo) -> float:
+    """Read what was written, which is JSON; a number comes from our own code, in seconds."""
+    return value if isinstance(value, float) and info.mode == "python" else parse_duration(value)
+
+
+def _size(value: object, info: ValidationInfo) -> int:
+    """Read what was written; a number comes from our own code, in bytes."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0 and info.mode == "python":
+        return value
+    return parse_size(value)
+
+
 Duration = Annotated[
     float,
-    BeforeValidator(parse_duration),
+    BeforeValidator(_duration),
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": _TEXT_LENGTH_MAX}),
 ]
@@ -137,7 +150,7 @@ class Between:
 
 Size = Annotated[
     int,
-    BeforeValidator(parse_size),
+    BeforeValidator(_size),
     PlainSerializer(format_size, return_type=str),
     WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "maxLength": _TEXT_LENGTH_MAX}),
 ]

@@ -1,6 +1,7 @@
 """The whole `spec` of a ParallelConsumer: what a user writes, for a cluster and for a laptop alike."""
 
-from typing import Annotated, Any
+import json
+from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints
 
@@ -58,3 +59,14 @@ class ParallelConsumerSpec(SettingsModel):
     template: JsonObject = Field(default_factory=dict)
     """Any other part of the pod: `metadata` and `spec` are merged over what the operator renders. A service account,
     host namespaces, hostPath volumes and privileged containers are refused."""
+
+    @classmethod
+    def read(cls, written: object) -> Self:
+        """Return what a user wrote, judged as strictly as the API server does: a number in quotes is none.
+
+        Raises:
+            ValidationError: what does not fit, and where.
+            TypeError: what was written is not plain data, such as a date that names a field.
+            ValueError: it contains itself.
+        """
+        return cls.model_validate_json(json.dumps(written, default=str), strict=True)

@@ -1,5 +1,6 @@
 """A manifest that cannot be used is refused with one line per problem: the file, the field, and what to do."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,14 @@ def changed(path: Path, **changes: Any) -> Path:
     target = path / "consumer.yaml"
     target.write_text(yaml.safe_dump(document))
     return target
+
+
+def test_a_manifest_that_contains_itself_is_refused(tmp_path: Path) -> None:
+    """YAML can say that, JSON and Kubernetes cannot."""
+    path = tmp_path / "consumer.yaml"
+    path.write_text(EXAMPLE.read_text().replace("spec:", "spec: &it\n  template: *it", 1))
+    with pytest.raises(ManifestError, match="spec: not plain data: Circular"):
+        load(path)
 
 
 def test_the_example_is_a_manifest() -> None:
@@ -70,6 +79,9 @@ def test_the_example_is_a_manifest() -> None:
         ({"spec__kafka__sessionTimeout": "1s"}, "spec.kafka.sessionTimeout: must lie between"),
         ({"spec__processing__buffer": {"bytes": "64MB"}}, "spec.processing.buffer.bytes: write a size"),
         ({"spec__kafka__topics": ["a b"]}, "spec.kafka.topics[0]: "),
+        ({"spec__replicas": "2"}, "spec.replicas: "),
+        ({"spec__processing__commitInterval": 0.5}, "spec.processing.commitInterval: write a duration"),
+        ({"spec__template": {date(2026, 1, 2): "x"}}, "spec: not plain data: "),
     ],
 )
 def test_a_bad_manifest_names_file_and_field(tmp_path: Path, changes: dict[str, Any], line: str) -> None:
