@@ -5,6 +5,7 @@ by the generation before it; where a generation gives a partition to nobody, bec
 the others' commits the coordinator refuses.
 """
 
+import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -49,11 +50,8 @@ class CommitLog:
         known = OFFSETS_TOPIC in kafka.topics()
         self._from = kafka.end_offsets(OFFSETS_TOPIC) if known else {}
 
-    def tenures(self, topic: str) -> dict[int, list[Tenure]]:
-        """Return each partition's tenures, in their order, up to now."""
-        return tenures_of(self._read(), topic)
-
-    def _read(self) -> list[CommitRecord | GroupRecord]:
+    def read(self) -> list[CommitRecord | GroupRecord]:
+        """Return the group's commits and generations up to now, in their order."""
         partitions = sorted(self._kafka.end_offsets(OFFSETS_TOPIC))
         consumer = Consumer(
             {
@@ -115,3 +113,9 @@ def tenures_of(records: Iterable[CommitRecord | GroupRecord], topic: str) -> dic
             last[partition] = Commit(record.offset, record.metadata)
             found[partition][-1].commits.append(last[partition])
     return found
+
+
+def protocols_of(records: Iterable[CommitRecord | GroupRecord]) -> list[str]:
+    """Return the assignors that the group agreed on, one after the other."""
+    agreed = (record.protocol for record in records if isinstance(record, GroupRecord) and record.protocol)
+    return [protocol for protocol, _ in itertools.groupby(agreed)]

@@ -6,7 +6,7 @@ Its jars come from Maven Central and the programs in `tests/broker/java` are com
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -147,6 +147,9 @@ class JavaConsumer:
         work_max_ms: each call waits up to this long.
         life: its name in the history and at the broker (`client.id`).
         history: the file that it appends its calls to; others may write it too.
+        commit_mode: the library's name of how it commits. Asynchronous is its default; a synchronous member may stop after a
+            rebalance that met a commit.
+        config: further settings of the Java client.
     """
 
     def __init__(
@@ -161,11 +164,14 @@ class JavaConsumer:
         work_max_ms: int = 10,
         life: Life = FIRST_LIFE,
         history: Path | None = None,
+        commit_mode: str = "PERIODIC_CONSUMER_SYNC",
+        config: Mapping[str, str] | None = None,
     ) -> None:
         self.life = life
         self._history = history or folder / f"{life.member}.history"
         self._history.touch()
-        arguments = [bootstrap, group, topic, concurrency, work_min_ms, work_max_ms, self._history, *life]
+        arguments = [bootstrap, group, topic, concurrency, work_min_ms, work_max_ms, self._history, *life, commit_mode]
+        arguments += [f"{name}={value}" for name, value in (config or {}).items()]
         output = folder / f"{life.member}.{life.incarnation}.log"
         self.process = TiedProcess(java("TakeoverConsumer", *map(str, arguments)), output)
 

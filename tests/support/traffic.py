@@ -156,16 +156,24 @@ class Feeder:
         traffic: where to produce; the thread owns it until exit.
         records: what to produce, without end.
         backlog: how many records to keep ahead.
-        consumed: tells how many records the group is past.
+        consumed: tells how many records the group is past; or how many it should be, for a steady rate.
+        chunk: how many records are produced at once.
     """
 
     def __init__(
-        self, traffic: Traffic, records: Iterator[tuple[str | None, bytes]], backlog: int, consumed: Callable[[], int]
+        self,
+        traffic: Traffic,
+        records: Iterator[tuple[str | None, bytes]],
+        backlog: int,
+        consumed: Callable[[], float],
+        *,
+        chunk: int = FEED_CHUNK,
     ) -> None:
         self._traffic = traffic
         self._records = records
         self._backlog = backlog
         self._consumed = consumed
+        self._chunk = chunk
         self._stop = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
@@ -174,7 +182,7 @@ class Feeder:
         try:
             while not self._stop.is_set():
                 if self._traffic.produced - self._consumed() < self._backlog:
-                    self._traffic.send(itertools.islice(self._records, FEED_CHUNK))
+                    self._traffic.send(itertools.islice(self._records, self._chunk))
                 else:
                     self._stop.wait(0.05)
         except BaseException as error:  # noqa: BLE001 - raised again on exit, in the test's thread

@@ -9,6 +9,7 @@ import java.nio.channels.FileChannel;
 import java.nio.ByteBuffer;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.ThreadLocalRandom;
@@ -16,10 +17,10 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * The Parallel Consumer as a team would run it: key order, many at once, commits with metadata, the client's own assignors.
+ * The Parallel Consumer as a team would run it: key order, many at once, commits with metadata.
  *
  * <p>Arguments: bootstrap, group, topic, concurrency, shortest and longest work in milliseconds, history, member,
- * incarnation. Each record adds two lines to the history, {@code S} before its work and {@code E} after it, as
+ * incarnation, commit mode, and further settings of the client as {@code name=value}. Each record adds two lines to the history, {@code S} before its work and {@code E} after it, as
  * {@code tests/support/history.py} writes them; keys are of letters, digits, dots, dashes, underscores and tildes. SIGTERM
  * closes it without draining what is queued: what was begun is finished, and the rest stays incomplete in the commit.
  */
@@ -33,12 +34,12 @@ final class TakeoverConsumer {
         ParallelStreamProcessor<byte[], byte[]> processor = ParallelStreamProcessor.createEosStreamProcessor(
                 ParallelConsumerOptions.<byte[], byte[]>builder()
                         .consumer(new KafkaConsumer<>(
-                                properties(arguments[0], arguments[1], arguments[7]),
+                                properties(arguments),
                                 new ByteArrayDeserializer(),
                                 new ByteArrayDeserializer()))
                         .ordering(ProcessingOrder.KEY)
                         .maxConcurrency(Integer.parseInt(arguments[3]))
-                        .commitMode(CommitMode.PERIODIC_CONSUMER_SYNC)
+                        .commitMode(CommitMode.valueOf(arguments[9]))
                         .commitInterval(Duration.ofMillis(200))
                         .build());
         Runtime.getRuntime().addShutdownHook(new Thread(processor::closeDontDrainFirst, "close"));
@@ -71,13 +72,17 @@ final class TakeoverConsumer {
         }
     }
 
-    private static Properties properties(String bootstrap, String group, String member) {
+    private static Properties properties(String[] arguments) {
         Properties properties = new Properties();
-        properties.setProperty("bootstrap.servers", bootstrap);
-        properties.setProperty("group.id", group);
-        properties.setProperty("client.id", member);
+        properties.setProperty("bootstrap.servers", arguments[0]);
+        properties.setProperty("group.id", arguments[1]);
+        properties.setProperty("client.id", arguments[7]);
         properties.setProperty("auto.offset.reset", "earliest");
         properties.setProperty("enable.auto.commit", "false");
+        for (String setting : Arrays.asList(arguments).subList(10, arguments.length)) {
+            String[] words = setting.split("=", 2);
+            properties.setProperty(words[0], words[1]);
+        }
         return properties;
     }
 }
