@@ -22,6 +22,7 @@ from parallel_consumer_runtime.kafka.positions import Start
 from parallel_consumer_runtime.kafka.producer import ResultProducer
 from parallel_consumer_runtime.kafka.transactions import CUT_TIMEOUT_S, TransactionalProducer
 from parallel_consumer_runtime.observe import Board, Snapshot
+from parallel_consumer_runtime.observe.held import held
 from parallel_consumer_runtime.observe.slow import SlowWatch
 from parallel_consumer_runtime.observe.snapshot import head_of_line, partition_statuses
 from parallel_consumer_runtime.pipeline import ScopedHandler
@@ -60,7 +61,9 @@ class Member:
         self._producer: ResultProducer | None = None
         self._transactions: TransactionalProducer | None = None
         if settings.commit_mode == CommitMode.TRANSACTIONAL:
-            self._transactions = TransactionalProducer(producer_config(settings, name), loop, self.on_failure)
+            self._transactions = TransactionalProducer(
+                producer_config(settings, name), loop, self.on_failure, settings.kafka.offset_metadata_max_bytes
+            )
             self._producer = self._transactions
         elif settings.results_topic or settings.dead_letter or settings.retry_topic:
             self._producer = ResultProducer(producer_config(settings, name), loop, self.on_failure)
@@ -83,6 +86,7 @@ class Member:
             settings.drain_timeout,
             settle_timeout_s=STALL_S if self._transactions is None else CUT_TIMEOUT_S,
             must_settle=self._transactions is not None,
+            metadata_max=settings.kafka.offset_metadata_max_bytes,
         )
         self._spawned: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
@@ -383,5 +387,9 @@ class Member:
                 polled_at=self._owner.polled_at,
                 taken_at=now,
                 joined=self._joined,
+                held=held(self._processing, self._settings, self._live, self._owner.ahead),
+                worker=self._worker.statistics,
+                rate_keys_forgotten=self._processing.gates.keys_forgotten,
+                partitions_max=self._settings.monitoring.partitions,
             )
         )

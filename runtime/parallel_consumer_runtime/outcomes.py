@@ -152,6 +152,11 @@ class Outcomes:
         self._logged_at = 0.0
         self._logged = 0
 
+    @property
+    def given_up_recently(self) -> int:
+        """How many records were given up of late."""
+        return 0 if self._given_up is None else self._given_up.recent
+
     def done(self, task: Task, returned: Returned) -> None:
         """The handler returned: complete, or complete once its results are acknowledged."""
         if returned is None:

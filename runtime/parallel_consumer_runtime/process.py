@@ -73,7 +73,7 @@ def _run(environment: Mapping[str, str]) -> None:
     gc.freeze()  # what was imported stays: never walk it again
     gc.set_threshold(*GC_THRESHOLDS)
     board = Board()
-    server = StatusServer(board, port)
+    server = StatusServer(board, port, connections_max=settings.monitoring.connections)
     server.start()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

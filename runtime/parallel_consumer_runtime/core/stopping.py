@@ -22,6 +22,11 @@ class GivenUp:
         self._places: deque[int] = deque()
         self._given_up = 0
 
+    @property
+    def recent(self) -> int:
+        """How many of those that were given up are still looked at; no more than the window has records."""
+        return len(self._places)
+
     def note(self, completed: int) -> str | None:
         """Note that one more record is about to be given up; return why to stop instead, None to go on.
 

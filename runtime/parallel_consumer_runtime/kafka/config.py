@@ -3,6 +3,7 @@
 from typing import Any
 
 from parallel_consumer_runtime.kafka.client_logs import client_logger
+from parallel_consumer_runtime.kafka.client_statistics import FETCHED_KIB_MAX
 from parallel_consumer_runtime.settings import AutoOffsetReset, CommitMode, KafkaSpec, Partitioner, StaticSettings
 from parallel_consumer_runtime.settings.kafka import Assignor, GroupProtocol
 
@@ -12,7 +13,7 @@ _RESET = {AutoOffsetReset.EARLIEST: "earliest", AutoOffsetReset.LATEST: "latest"
 # engine buffers already: a shallow queue that is refilled at once keeps a pod small.
 _CONSUMER_DEFAULTS: dict[str, Any] = {
     "queued.min.messages": 20_000,
-    "queued.max.messages.kbytes": 16_384,
+    "queued.max.messages.kbytes": FETCHED_KIB_MAX,
     "fetch.queue.backoff.ms": 20,
     "fetch.wait.max.ms": 100,
     # One fetch's records come in one piece: half a megabyte of small ones fits a partition's buffer without a pause.

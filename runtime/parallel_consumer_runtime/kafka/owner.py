@@ -17,10 +17,17 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
 from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
+from parallel_consumer_runtime.kafka.client_statistics import (
+    FETCHED_KIB_MAX,
+    INTERVAL_MS,
+    Ahead,
+    FetchedAhead,
+    fetched_ahead,
+)
 from parallel_consumer_runtime.kafka.committer import Committer
 from parallel_consumer_runtime.kafka.convert import Batch, to_batch
 from parallel_consumer_runtime.kafka.final_errors import raise_if_final
-from parallel_consumer_runtime.kafka.positions import Start, starts
+from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, Start, starts
 
 BATCH_RECORDS_MAX = 1000
 POLL_TIMEOUT_S = 0.05
@@ -81,6 +88,7 @@ class ConsumerOwner:
         drain_timeout_s: how long a revocation waits for records in flight.
         settle_timeout_s: how much longer it waits for the listener to say that it is done.
         must_settle: a listener that does not say so in time ends the member: what it is doing must not outlive the partitions.
+        metadata_max: characters that a commit's map may take.
     """
 
     def __init__(
@@ -93,8 +101,10 @@ class ConsumerOwner:
         *,
         settle_timeout_s: float = STALL_S,
         must_settle: bool = False,
+        metadata_max: int = METADATA_SIZE_MAX,
     ) -> None:
-        self._config = {**config, "on_commit": self._on_commit, "error_cb": self._on_error}
+        self._config = {"statistics.interval.ms": INTERVAL_MS, **config}
+        self._config |= {"on_commit": self._on_commit, "error_cb": self._on_error, "stats_cb": self._on_statistics}
         self._eager = config.get("partition.assignment.strategy") in _EAGER
         self._topics = list(topics)
         self._loop = loop
@@ -107,6 +117,7 @@ class ConsumerOwner:
             lambda commits, error: self._post(listener.on_committed, commits, error),
             lambda commit: commit.source.live and self._assigned.get(commit.source.key) == commit.source.assignment,
             self._instance,
+            metadata_max,
         )
         self._commands: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="kafka-owner", daemon=True)
@@ -126,6 +137,8 @@ class ConsumerOwner:
         self._closed: asyncio.Event = asyncio.Event()
         self.polled_at = time.monotonic()
         """When the thread last came round, monotonic seconds; read by the health check."""
+        self.fetched_ahead = FetchedAhead()
+        """What the client holds; a few seconds old."""
 
     # Called on the event loop's thread
 
@@ -166,6 +179,22 @@ class ConsumerOwner:
     def consumer(self) -> Consumer | None:
         """The consumer, for what any thread may ask of it; None before it is made and once it is being closed."""
         return self._consumer
+
+    @property
+    def ahead(self) -> Ahead:
+        """What is on its way to the event loop, and how much of it there may be."""
+        bytes_max = int(self._config.get("queued.max.messages.kbytes", FETCHED_KIB_MAX)) * 1024
+        return Ahead(self.handed_over, OUTSTANDING_MAX, self.fetched_ahead.size_bytes, bytes_max)
+
+    @property
+    def handed_over(self) -> int:
+        """Batches that the event loop has not taken yet, `OUTSTANDING_MAX` at most."""
+        return self._handed_over - self._taken
+
+    @property
+    def commands(self) -> int:
+        """Commands that the thread has not run yet. Each partition has two of them at most, its pause and its resume."""
+        return self._commands.qsize()
 
     async def stop(self, last_commits: list[PartitionCommit]) -> None:
         """Commit for the last time, synchronously, and close. A static member keeps its place in the group."""
@@ -234,7 +263,7 @@ class ConsumerOwner:
             command(consumer)
 
     def _has_room(self) -> bool:
-        return self._wanted and self._handed_over - self._taken < OUTSTANDING_MAX
+        return self._wanted and self.handed_over < OUTSTANDING_MAX
 
     def _make_room(self, consumer: Consumer) -> None:
         """Wait until records are wanted; if that takes long, pause everything and let polling go on."""
@@ -342,6 +371,9 @@ class ConsumerOwner:
         self._paused.difference_update(keys)
         gone = set(keys)
         self._held = [m for m in self._held if PartitionKey(m.topic() or "", m.partition() or 0) not in gone]
+
+    def _on_statistics(self, statistics: str) -> None:
+        self.fetched_ahead = fetched_ahead(statistics)
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's local codes have this form

@@ -20,7 +20,8 @@ from parallel_consumer_runtime.core import Act, End, PartitionCommit, Refusal, T
 from parallel_consumer_runtime.core.transaction import RETRIED_FOR_S
 from parallel_consumer_runtime.errors import TemporaryError
 from parallel_consumer_runtime.kafka.librdkafka import send_offsets
-from parallel_consumer_runtime.kafka.positions import to_commit
+from parallel_consumer_runtime.kafka.metadata_limit import MetadataLimit
+from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, to_commit
 from parallel_consumer_runtime.kafka.producer import ResultProducer
 
 CALL_TIMEOUT_S = 10.0
@@ -40,6 +41,7 @@ class TransactionalProducer(ResultProducer):
         config: librdkafka properties, `transactional.id` among them.
         loop: the event loop.
         on_failure: told once, on the loop, when the producer cannot go on.
+        metadata_max: characters that a map may take.
     """
 
     def __init__(
@@ -47,10 +49,12 @@ class TransactionalProducer(ResultProducer):
         config: dict[str, Any],
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[TemporaryError], None],
+        metadata_max: int = METADATA_SIZE_MAX,
     ) -> None:
         super().__init__(config, loop, on_failure, atomic=True)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
         self._turn = asyncio.Lock()
+        self._metadata = MetadataLimit(metadata_max)
         self.committed = self.aborted = 0
         """Transactions since the start."""
         self.held_s = 0.0
@@ -131,6 +135,7 @@ class TransactionalProducer(ResultProducer):
                 await self._in_thread(self._producer.begin_transaction)
         except KafkaException as error:
             told = error.args[0]
+            self._metadata.heed(told)
             return Refusal(told.str(), again=told.retriable(), final=told.fatal())
         return None
 
@@ -141,7 +146,7 @@ class TransactionalProducer(ResultProducer):
         self._producer.begin_transaction()
 
     def _send_offsets(self, consumer: Consumer, planned: Sequence[PartitionCommit]) -> None:
-        positions = [to_commit(commit) for commit in planned]
+        positions = [to_commit(commit, self._metadata.size_max) for commit in planned]
         send_offsets(self._producer, consumer, positions, timeout_s=CALL_TIMEOUT_S)
 
     async def _in_thread(self, function: Callable[..., object], *arguments: Any) -> None:

@@ -4,11 +4,12 @@ import logging
 import threading
 import time
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import ClassVar
 
 from prometheus_client import CollectorRegistry
 
+from parallel_consumer_runtime.observe.connections import CONNECTIONS_MAX, BoundedServer, ConnectionCollector
 from parallel_consumer_runtime.observe.metrics import CONTENT_TYPE, make_registry, render_metrics
 from parallel_consumer_runtime.observe.snapshot import Board
 from parallel_consumer_runtime.settings import MemberState
@@ -58,12 +59,14 @@ class StatusServer:
         board: what is served.
         port: TCP port; 0 takes a free one.
         host: the address to listen on.
+        connections_max: how many may be open at once.
     """
 
-    def __init__(self, board: Board, port: int, host: str = "") -> None:
-        handler = type("BoundHandler", (_Handler,), {"board": board, "registry": make_registry(board)})
-        self._server = ThreadingHTTPServer((host, port), handler)
-        self._server.daemon_threads = True
+    def __init__(self, board: Board, port: int, host: str = "", *, connections_max: int = CONNECTIONS_MAX) -> None:
+        registry = make_registry(board)
+        handler = type("BoundHandler", (_Handler,), {"board": board, "registry": registry})
+        self._server = BoundedServer((host, port), handler, connections_max)
+        registry.register(ConnectionCollector(self._server))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="status", daemon=True)
 
     @property

@@ -5,9 +5,10 @@ import threading
 from typing import NamedTuple
 
 from parallel_consumer_runtime.core import Engine, EngineStatistics, PartitionKey
+from parallel_consumer_runtime.observe.held import Held
 from parallel_consumer_runtime.outcomes import Counters
 from parallel_consumer_runtime.settings import HeadOfLine, MemberStatus, PartitionStatus
-from parallel_consumer_runtime.workers.contract import Call, tasks_of
+from parallel_consumer_runtime.workers.contract import Call, WorkerStatistics, tasks_of
 
 
 class Snapshot(NamedTuple):
@@ -25,6 +26,12 @@ class Snapshot(NamedTuple):
     """When this was made, monotonic seconds."""
     joined: bool
     """The group has assigned to this member, perhaps nothing."""
+    held: tuple[Held, ...]
+    """What there is of all that is bounded."""
+    worker: WorkerStatistics
+    rate_keys_forgotten: int
+    partitions_max: int
+    """How many partitions have metrics of their own."""
 
 
 class Board:
