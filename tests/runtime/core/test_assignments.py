@@ -25,6 +25,7 @@ def test_a_partition_assigned_twice_begins_anew() -> None:
     """Nothing of what was buffered before counts any more, and what still runs is waited for."""
     engine = Engine("Key", WIDE, 10)
     before = engine.assign(P0, Ledger(0))
+    assert (before.assignment, before.committed) == (0, 0)
     engine.offer(P0, records(P0, 0, 1, 2))
     old = take(engine)
     after = engine.assign(P0, Ledger(0), assignment=7)

@@ -182,3 +182,16 @@ def test_a_plan_lists_runs_of_incomplete_offsets() -> None:
     assert ledger.plan() == (0, 8, ((0, 0), (2, 4), (7, 7)))
     ledger.complete(0)
     assert ledger.plan() == (2, 8, ((2, 4), (7, 7)))
+
+
+def test_a_maps_last_offset_may_be_incomplete_itself() -> None:
+    """Other writers' maps end with what they saw last, complete or not."""
+    assert Ledger(10, 20, [(10, 10), (20, 20)]).plan() == (10, 20, ((10, 10), (20, 20)))
+
+
+def test_a_log_that_begins_anew_has_the_gaps_of_its_own_records() -> None:
+    """Nothing of the old map is counted: it would hold records back for a map that is not full."""
+    ledger = Ledger(100, 120, [(100, 100), (110, 112)])
+    ledger.deliver(0)
+    assert (ledger.gaps, ledger.incomplete, ledger.span) == (1, 1, 0)
+    assert ledger.plan() == (0, -1, ())

@@ -80,3 +80,57 @@ def test_an_interval_without_a_call_teaches_nothing() -> None:
     for _ in range(200):
         assert limiter.update(Sample(0, 0, 0.0, saturated=True)) == learnt
     assert settle(limiter, 100) <= 130
+
+
+def at(limit: int) -> AdaptiveLimiter:
+    """Return a limiter that stands at a limit far from its bounds, for a service that takes 10 ms when it is not loaded."""
+    limiter = AdaptiveLimiter(limit, 1_000)
+    limiter.bound(1, 1_000)
+    limiter.update(Sample(1, 0, 0.01, saturated=False))
+    assert limiter.limit == limit
+    return limiter
+
+
+@pytest.mark.parametrize("latency_s", [0.01, 0.008])
+@pytest.mark.parametrize("completed", [1, 1_000])
+def test_while_the_service_is_not_slower_the_limit_grows_by_its_root(latency_s: float, completed: int) -> None:
+    """Sixteen become twenty, and twenty-four: however few calls showed it."""
+    limiter = at(16)
+    assert [limiter.update(Sample(completed, 0, latency_s, saturated=True)) for _ in range(2)] == [20, 24]
+
+
+def test_a_service_that_takes_no_time_is_not_slow() -> None:
+    """A clock too coarse to see it says nothing against a higher limit."""
+    assert at(16).update(Sample(10, 0, 0.0, saturated=True)) == 20
+
+
+@pytest.mark.parametrize(("latency_s", "limit"), [(0.0125, 98), (0.02, 92), (0.2, 92)])
+def test_a_slower_service_pulls_the_limit_down_slowly(latency_s: float, limit: int) -> None:
+    """A fifth of the way to where it did not queue, and never further than a tenth less: one bad interval proves little."""
+    assert at(100).update(Sample(10, 0, latency_s, saturated=True)) == limit
+
+
+@pytest.mark.parametrize(("completed", "failed", "limit"), [(90, 10, 110), (89, 11, 80), (10, 10, 80), (0, 1, 80)])
+def test_more_than_a_tenth_of_failures_cuts_a_fifth_off(completed: int, failed: int, limit: int) -> None:
+    """Whatever the latency: refusals are quick."""
+    assert at(100).update(Sample(completed, failed, 0.001, saturated=True)) == limit
+
+
+def test_a_faster_answer_is_what_slow_is_measured_against() -> None:
+    """The best that was seen counts, also while nothing waits."""
+    limiter = at(100)
+    limiter.update(Sample(10, 0, 0.005, saturated=False))
+    assert limiter.update(Sample(10, 0, 0.01, saturated=True)) == 92
+
+
+def test_from_time_to_time_a_lower_limit_measures_the_service_anew() -> None:
+    """Each 120 intervals one at seven tenths, whose latency is believed even if it is higher; then on from where it was."""
+    limiter = AdaptiveLimiter(500, 500)
+    limiter.bound(1, 500)
+    loaded = Sample(10, 0, 0.01, saturated=True)
+    for intervals in (119, 118, 118):
+        assert {limiter.update(loaded) for _ in range(intervals)} == {500}
+        assert limiter.update(loaded) == 350
+        assert limiter.update(Sample(10, 0, 0.02, saturated=True)) == 500
+        assert limiter.update(Sample(10, 0, 0.02, saturated=True)) == 500, "it is no slower than it was when measured"
+        limiter.update(Sample(10, 0, 0.01, saturated=False))

@@ -94,7 +94,7 @@ def test_names_whose_wait_is_over_go_before_the_bound_is_reached() -> None:
         limit.spend(name, 10.0)
     assert limit.remembered == 10
     for expected in (9, 8, 7):
-        limit.spend(f"later {expected}", 20.0)
+        limit.spend(f"later {expected}", 11.0)
         assert limit.remembered == expected
     assert limit.forgotten == 0
 
@@ -119,3 +119,48 @@ def test_keys_of_any_length_have_rates_of_their_own(size_bytes: int) -> None:
     assert (gates.keys_remembered, gates.keys_forgotten) == (2, 1), (
         "no more than were asked for, and the loss is counted"
     )
+
+
+@pytest.mark.parametrize("rates", [Rates(per_key=0.5), Rates(per_partition=0.5), Rates(member=0.5)])
+def test_less_than_one_record_a_second_is_a_rate_too(rates: Rates) -> None:
+    """One at once, the next after two seconds, and not a moment before."""
+    engine = Engine("Key", Bounds(1_000, 1_000, 10**9), 100)
+    engine.set_gates(Gates(rates))
+    engine.assign(PartitionKey("t", 0), Ledger(0))
+    engine.offer(PartitionKey("t", 0), [Record("t", 0, n, b"a", b"", 0, ()) for n in range(3)])
+    for now in (10.0, 12.0, 14.0):
+        if now > 10.0:
+            assert engine.next_retry_at == now
+            assert engine.take(now - 0.001) is None
+        engine.wake_retries(now)
+        task = engine.take(now)
+        assert task is not None
+        assert engine.take(now) is None
+        engine.complete(task)
+        assert engine.take(now) is None
+
+
+def test_a_rate_of_keys_is_none_of_records_without_one() -> None:
+    """They are of no key, so that no key's rate is theirs."""
+    engine = Engine("Key", Bounds(1_000, 1_000, 10**9), 100)
+    engine.set_gates(Gates(Rates(per_key=1.0)))
+    engine.assign(PartitionKey("t", 0), Ledger(0))
+    engine.offer(PartitionKey("t", 0), [Record("t", 0, n, None, b"", 0, ()) for n in range(10)])
+    assert len(list(iter(lambda: engine.take(0.0), None))) == 10
+
+
+def test_a_throttled_partition_wakes_as_many_as_may_start() -> None:
+    """Of ten that wait one is freed when one may start, and three when a tenth of a second's worth may."""
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**9), 100)
+    engine.set_gates(Gates(Rates(per_partition=32.0)))
+    engine.assign(PartitionKey("t", 0), Ledger(0))
+    engine.offer(PartitionKey("t", 0), [Record("t", 0, n, None, b"", 0, ()) for n in range(20)])
+    assert len(list(iter(lambda: engine.take(10.0), None))) == 3
+    at = engine.next_retry_at
+    assert at == pytest.approx(10.025)
+    assert engine.wake_retries(10.03) == 1
+    assert len(list(iter(lambda: engine.take(10.03), None))) == 1
+    assert engine.next_retry_at == pytest.approx(10.025 + 1 / 32)
+    assert engine.wake_retries(20.0) == 3
+    assert len(list(iter(lambda: engine.take(20.0), None))) == 3
+    assert engine.statistics().gated == 13
