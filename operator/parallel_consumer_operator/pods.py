@@ -1,10 +1,14 @@
 """What matters of a pod: pure readings of its manifest, and its trouble in words."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from parallel_consumer_operator.desired.naming import CONTAINER, Annotations, Manifest
 from parallel_consumer_operator.untyped import as_list, at
+
+OVERDUE = timedelta(seconds=60)
+"""How long a pod may be there after its grace has ended: a kubelet that lives takes seconds."""
 
 _MESSAGE_LENGTH_MAX = 300
 
@@ -26,11 +30,11 @@ class Pod:
     template_hash: str | None
     resources_hash: str | None
     problem: str | None
-    """Why it does not run, in words; None when it runs or is on its way."""
+    """Why it does not run, or does not end, in words; None when it runs or is on its way."""
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Self:
-        """Read one pod of a StatefulSet, whose name ends in its ordinal."""
+    def of(cls, manifest: Manifest, now: datetime) -> Self:
+        """Read one pod of a StatefulSet, whose name ends in its ordinal, at a time of the wall clock."""
         metadata = manifest["metadata"]
         suffix = metadata["name"].rpartition("-")[2]
         conditions = as_list(at(manifest, "status", "conditions")) or []
@@ -49,12 +53,23 @@ class Pod:
             terminating=terminating,
             template_hash=at(metadata, "annotations", Annotations.TEMPLATE),
             resources_hash=at(metadata, "annotations", Annotations.RESOURCES),
-            problem=None if ready or terminating else _problem(manifest["metadata"]["name"], manifest),
+            problem=_overdue(manifest, now) if terminating else None if ready else _problem(metadata["name"], manifest),
         )
 
     def outdated(self, template_hash: str, resources_hash: str) -> bool:
         """Whether the pod runs another template than the wanted one."""
         return (self.template_hash, self.resources_hash) != (template_hash, resources_hash)
+
+
+def _overdue(manifest: Manifest, now: datetime) -> str | None:
+    metadata = manifest["metadata"]
+    ends_at = datetime.fromisoformat(metadata["deletionTimestamp"]).astimezone(UTC)  # the grace is in it
+    if now < ends_at + OVERDUE:
+        return None
+    return (
+        f"pod {metadata['name']} was to end by {ends_at:%Y-%m-%dT%H:%M:%SZ} and did not, so no other takes its place: node "
+        f"{at(manifest, 'spec', 'nodeName')} may be lost; where that is certain, kubectl delete pod --force"
+    )
 
 
 def _problem(name: str, manifest: Manifest) -> str | None:

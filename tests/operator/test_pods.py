@@ -1,16 +1,19 @@
 """A pod's trouble is told in words; a pod on its way has none."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from parallel_consumer_operator.pods import Pod
 
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
 
 def read(ready: str = "False", **status: Any) -> Pod:
     """Return the reading of a pod with a status."""
     conditions = [{"type": "Ready", "status": ready}, *status.pop("conditions", [])]
-    return Pod.of({"metadata": {"name": "orders-7", "uid": "u"}, "status": {**status, "conditions": conditions}})
+    return Pod.of({"metadata": {"name": "orders-7", "uid": "u"}, "status": {**status, "conditions": conditions}}, NOW)
 
 
 def container(**fields: Any) -> list[dict[str, Any]]:
@@ -88,3 +91,18 @@ def test_a_pod_runs_while_its_consumer_does() -> None:
     for name, state, running in states:
         assert read(containerStatuses=[{"name": name, "state": state}]).running == running
     assert not read().running
+
+
+@pytest.mark.parametrize(("since", "told"), [("03:03:06Z", False), ("03:03:05Z", True)])
+def test_a_pod_that_does_not_end_names_its_node(since: str, told: bool) -> None:  # noqa: FBT001 - pytest's way
+    """A minute after its grace: on a lost node it stays for ever, and holds its ordinal. Before that it is on its way."""
+    manifest: dict[str, Any] = {
+        "metadata": {"name": "orders-7", "uid": "u", "deletionTimestamp": f"2026-01-02T{since}"},
+        "spec": {"nodeName": "n3"},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    problem = Pod.of(manifest, NOW).problem
+    assert (problem is not None) == told
+    if problem is not None:
+        assert problem.startswith("pod orders-7 was to end by 2026-01-02T03:03:05Z and did not")
+        assert "node n3 may be lost" in problem

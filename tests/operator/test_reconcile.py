@@ -32,8 +32,12 @@ class World:
 
     def restart(self) -> None:
         """Forget everything the operator remembered."""
-        writer = StatusWriter(self.kube, "test", lambda: datetime.fromtimestamp(self.now_s, UTC))
-        self.reconciler = Reconciler(self.kube, self.reader, writer, lambda: self.now_s)
+        writer = StatusWriter(self.kube, "test", self.now)
+        self.reconciler = Reconciler(self.kube, self.reader, writer, lambda: self.now_s, self.now)
+
+    def now(self) -> datetime:
+        """Return the wall clock's time."""
+        return datetime.fromtimestamp(self.now_s, UTC)
 
     def wish(self, **changes: Any) -> None:
         """Let the user apply the object with changes."""
@@ -318,6 +322,24 @@ def test_a_failing_pod_is_explained_in_words() -> None:
     assert "CrashLoopBackOff" in message
     assert "topic orders does not exist" in message
     assert world.status["state"] == "Degraded"
+
+
+def test_a_pod_on_a_lost_node_is_named() -> None:
+    """It ends never, nothing is put in its place, and the condition says what a person must do."""
+    world = World(spec__replicas=2)
+    world.settle()
+    pod = world.kube.objects["Pod", "default", "orders-1"]
+    pod["metadata"]["deletionTimestamp"] = world.now().isoformat()
+    pod["spec"]["nodeName"] = "n3"
+    world.step()
+    assert world.condition("Ready")[1] == "PodsNotReady"
+    world.now_s += 60
+    world.step()
+    status, reason, message = world.condition("Ready")
+    assert (status, reason) == ("False", "PodFailing")
+    assert "node n3 may be lost" in message
+    assert world.status["state"] == "Degraded"
+    assert (world.reconcile() or 1000) <= 5
 
 
 def test_a_refused_template_becomes_a_condition_and_changes_nothing() -> None:

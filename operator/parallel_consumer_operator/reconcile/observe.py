@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime
 
 from parallel_consumer_operator.api import Identity
 from parallel_consumer_operator.desired import selector_of
@@ -37,8 +38,8 @@ class Observation:
         return None if child is None else int(at(child, "spec", "replicas") or 0)
 
 
-async def observe(kube: Kube, reader: MemberReader, owner: Identity) -> Observation:
-    """Read everything that belongs to an object.
+async def observe(kube: Kube, reader: MemberReader, owner: Identity, now: datetime) -> Observation:
+    """Read everything that belongs to an object, at a time of the wall clock.
 
     Raises:
         OperatorError: when the API server does not let us.
@@ -55,7 +56,7 @@ async def observe(kube: Kube, reader: MemberReader, owner: Identity) -> Observat
         asyncio.gather(*(kube.get(kind, owner.namespace, name) for kind, name in kinds.items())),
     )
     children = {kind: child for kind, child in zip(kinds, found, strict=True) if child is not None}
-    ours = sorted((Pod.of(pod) for pod in pods if _is_controlled(pod)), key=lambda pod: pod.ordinal)
+    ours = sorted((Pod.of(pod, now) for pod in pods if _is_controlled(pod)), key=lambda pod: pod.ordinal)
     return Observation(children, ours, await reader.read(ours))
 
 

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
@@ -81,15 +82,22 @@ class Reconciler:
         reader: how pods are asked.
         writer: how statuses are written.
         clock: the monotonic clock, seconds.
+        now: the wall clock.
     """
 
     def __init__(
-        self, kube: Kube, reader: MemberReader, writer: StatusWriter, clock: Callable[[], float] = time.monotonic
+        self,
+        kube: Kube,
+        reader: MemberReader,
+        writer: StatusWriter,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._kube = kube
         self._reader = reader
         self._writer = writer
         self._clock = clock
+        self._now = now
         self._memories: dict[Key, Memory] = {}
 
     @property
@@ -111,7 +119,7 @@ class Reconciler:
             self._memories.pop(key, None)  # children go by their owner references
             return None
         memory = self._memories.setdefault(key, Memory())
-        seen = await observe(self._kube, self._reader, Identity.of(manifest))
+        seen = await observe(self._kube, self._reader, Identity.of(manifest), self._now())
         memory.pods, memory.figures = seen.pods, figures_of(seen.members)
         try:
             consumer = ParallelConsumer.parse(manifest)
