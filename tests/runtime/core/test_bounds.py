@@ -2,7 +2,7 @@
 
 import pytest
 
-from parallel_consumer_runtime.core import Bounds, Engine, Gates, Ledger, PartitionKey, Rates, Task
+from parallel_consumer_runtime.core import Bounds, Engine, Gates, GivenUp, Ledger, PartitionKey, Rates, Task
 from parallel_consumer_runtime.core.map_bounds import METADATA_MAX, map_bounds
 from parallel_consumer_runtime.handlers import Record
 from parallel_consumer_runtime.offsets import OffsetMap, encode
@@ -188,3 +188,27 @@ def test_nothing_starts_while_the_way_out_is_full() -> None:
     engine.outlet_full = False
     assert engine.runnable == 20
     assert run_all(engine) == 20
+
+
+def test_no_more_is_remembered_of_what_was_given_up_than_the_window() -> None:
+    """Now and then a record is given up: those that the window has left behind are forgotten."""
+    given_up = GivenUp(None, 0.5, 100)
+    for number in range(1000):
+        assert given_up.note(completed=number * 10) is None
+        assert given_up.recent <= 10
+    assert given_up.recent == 10
+
+
+def test_rates_of_keys_are_forgotten_beyond_their_bound() -> None:
+    """A hundred keys, long and short: the newest ten are remembered, and a long key's rate is its own."""
+    gates = Gates(Rates(per_key=0.1), keys_max=10)
+    engine = Engine("Unordered", Bounds(1000, 1000, 10**9), 1000)
+    engine.set_gates(gates)
+    engine.assign(P0, Ledger(0))
+    keys = [b"%d" % number * (1 if number % 2 else 1000) for number in range(100)]
+    engine.offer(P0, [Record(*P0, offset, key, b"", 0, ()) for offset, key in enumerate([*keys, keys[-1], keys[-2]])])
+    assert run_all(engine) == 100, "a record of each key, and the last two have to wait"
+    assert gates.keys_remembered == 10
+    assert gates.keys_forgotten == 90
+    engine.wake_retries(10.0)
+    assert run_all(engine, 10.0) == 2
