@@ -9,10 +9,9 @@ from operator import itemgetter
 OffsetRange = tuple[int, int]
 """First and last offset, inclusive."""
 
-RANGES_MAX = 1 << 13
-"""Incomplete ranges in metadata that a reader believes, and a writer keeps: 84 characters of a repeating pattern could stand
-for millions. As wide runs they fill 64 KiB, and are read in half of the 5 ms that any metadata may take; 4,096 characters
-hold 6,000 of random bits."""
+RANGES_MAX = 6144
+"""Incomplete ranges in metadata that a reader believes, and a writer keeps: as many as 4,096 characters of random bits hold.
+84 characters of a repeating pattern could stand for millions; these are read in half of the 5 ms that any metadata may take."""
 INCOMPLETE_MAX = 1 << 17
 """Incomplete offsets in metadata that a reader believes, and a writer keeps. Each is a record that was buffered when the
 map was written, and is kept in memory again: ten characters could otherwise claim two billion of them."""

@@ -50,7 +50,12 @@ def unpack(body: bytes, base: int, count_format: str, span_max: int) -> OffsetMa
         edges.pop()
     # Where incomplete becomes complete, or the other way, an edge stands; runs of 0 put several in one place, and only an
     # odd number of them changes anything.
-    places = Counter(edges)
-    if len(places) < len(edges):
+    if not runs[0]:
+        del edges[:2]
+    if 0 in runs[1:]:
+        places = Counter(edges)
         edges = list(compress(places, map((1).__and__, places.values())))
+    if len(edges) // 2 > RANGES_MAX:
+        msg = f"{len(edges) // 2} incomplete ranges, of which {RANGES_MAX} are believed"
+        raise BodyError(msg)
     return from_bounds(base, end - 1, edges[::2], map(sub, edges[1::2], repeat(1)))

@@ -206,7 +206,8 @@ def test_a_reader_is_strict(metadata: str, error: type[OffsetMetadataError]) -> 
         ("s", struct.pack(">i", 1 << 20) + b"\xaa" * (1 << 17)),
         ("a", struct.pack(">h", 0x7FFF) + b"\xaa" * (1 << 18)),
         ("s", struct.pack(">i", 1 << 17) + b"\xaa" * (1 << 14)),
-        ("J", b"\0\1" * ((1 << 14) + 3)),
+        ("J", b"\0\1" * 12_289),
+        ("J", b"\0\1" * 12_291),
         ("J", b"\0\1" * (1 << 17)),
         ("p", b"\0\0\0\1" * (1 << 17)),
     ],
@@ -244,7 +245,7 @@ def test_as_many_ranges_as_are_believed_are_read_back() -> None:
     """A map of more ranges is cut to those that a reader believes."""
     known = OffsetMap(0, 199_999, tuple((offset, offset) for offset in range(0, 200_000, 4)))
     text, kept = encode_within(known, 4096)
-    assert len(kept.incomplete) == 1 << 13
+    assert len(kept.incomplete) == 6_144
     assert decode(text, 0) == kept == known.cut(kept.highest)
 
 
