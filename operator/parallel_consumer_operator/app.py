@@ -141,7 +141,7 @@ class Operator:
 
     async def _sample_one(self, key: Key) -> None:
         if await self._reconciler.sample(key):
-            self._queue.add(key)
+            self._queue.add_unless_failing(key)  # figures move all the time, also while the API server cannot keep up
 
     def _start(self, part: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(part)

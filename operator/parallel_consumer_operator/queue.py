@@ -57,6 +57,11 @@ class WorkQueue(Generic[Key]):
             self._ready.append(key)
             self._changed.set()
 
+    def add_unless_failing(self, key: Key) -> None:
+        """Add the key for what is no reason to cut its backoff short: a key that failed last time comes when it is due."""
+        if key not in self._failures:
+            self.add(key)
+
     def add_after(self, key: Key, delay_s: float) -> None:
         """Add the key after a while; of several delays for one key the shortest counts."""
         if self._closed or key in self._dirty:

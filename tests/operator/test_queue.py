@@ -60,6 +60,33 @@ def test_failures_wait_twice_as_long_each_time_up_to_the_bound() -> None:
     run(scenario())
 
 
+def test_what_is_no_news_does_not_cut_a_backoff_short() -> None:
+    """Figures that move every second must not make every second a try; once it succeeded, they are heard again."""
+
+    async def scenario() -> None:
+        queue = WorkQueue[str](backoff_first_s=8)
+        loop = asyncio.get_running_loop()
+        queue.add("a")
+        queue.add_unless_failing("a")
+        await queue.get()
+        queue.add_failed("a")
+        queue.done("a")
+        for _ in range(5):
+            await asyncio.sleep(1)
+            queue.add_unless_failing("a")
+            assert len(queue) == 0
+        await queue.get()
+        assert loop.time() == 8
+        queue.add_unless_failing("a")
+        queue.forget("a")
+        queue.done("a")
+        assert len(queue) == 0
+        queue.add_unless_failing("a")
+        assert len(queue) == 1
+
+    run(scenario())
+
+
 def test_of_two_delays_the_shorter_counts_and_an_add_beats_both() -> None:
     """A resync far away does not hold back what is due soon, and an event holds for both."""
 
