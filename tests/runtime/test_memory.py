@@ -1,6 +1,7 @@
 """Bounds between handlers and brokers, filled to the brim: they hold, and every record is complete in the end."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 
 from parallel_consumer_runtime.core import Ledger, Partition, PartitionKey, Task, Undelivered
 from parallel_consumer_runtime.errors import RuntimeFailure
-from parallel_consumer_runtime.handlers import Completion, Context, Handler, Record, Result
+from parallel_consumer_runtime.handlers import Completion, Context, Handler, Record, Result, Skip
 from parallel_consumer_runtime.kafka.client_logs import KINDS_MAX, LineLimit
-from parallel_consumer_runtime.outcomes import Clock
+from parallel_consumer_runtime.observe.slow import SlowWatch
+from parallel_consumer_runtime.outcomes import Clock, Counters
 from parallel_consumer_runtime.outlet import RESULT_BYTES
 from parallel_consumer_runtime.processing import Processing
 from parallel_consumer_runtime.results import Refusals
@@ -244,9 +246,43 @@ def test_refused_results_are_remembered_of_no_more_records_than_may_be_buffered(
 
 def test_kinds_of_log_lines_are_bounded() -> None:
     """A thousand kinds: as many counters as are allowed, and a line of each kind is written."""
-    import logging  # noqa: PLC0415 - only here
-
     limit = LineLimit()
     lines = [logging.LogRecord("c", logging.WARNING, "", 0, f"KIND{number} x", None, None) for number in range(1000)]
     assert all(limit.filter(line) for line in lines)
     assert limit.kinds == KINDS_MAX
+
+
+def test_slow_calls_are_remembered_no_longer_than_they_run() -> None:
+    """A hundred slow calls are counted once each; when they have ended they are forgotten."""
+    counters = Counters()
+    watch = SlowWatch(counters)
+    partition = Partition(P0, 1, Ledger(0), {})
+    calls = [Task(Record(*P0, offset, None, None, 0, ()), partition, None) for offset in range(100)]
+    for _ in range(3):
+        watch.look(calls, 1.0, 10.0)
+        assert counters.slow == watch.remembered == 100
+    watch.look([], 1.0, 11.0)
+    assert watch.remembered == 0
+
+
+def test_failures_are_logged_a_few_each_second(caplog: pytest.LogCaptureFixture) -> None:
+    """Two thousand failures within a second: five lines, and then one that says how many were left out."""
+
+    async def handler(record: Record, _: Context) -> None:
+        await asyncio.sleep(0)
+        if record.offset < 2000:
+            raise Skip if asyncio.get_running_loop().time() > 10 else ValueError
+
+    async def scenario() -> None:
+        work = {"retry": {"initialBackoff": "20s", "maxBackoff": "20s"}, "concurrency": {"fixed": 100}}
+        processing = processing_for(handler, Silent(), spec__processing=work)
+        offer(processing, 2000)
+        await asyncio.sleep(5)
+        assert processing.dispatcher.counters.failures == 2000
+        lines = [line for line in caplog.messages if "is tried again" in line]
+        assert len(lines) == 5
+        await asyncio.sleep(30)
+        assert processing.engine.completed == 2000
+
+    with caplog.at_level(logging.WARNING):
+        play(scenario)

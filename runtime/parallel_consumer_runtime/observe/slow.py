@@ -22,6 +22,11 @@ class SlowWatch:
         self._counters = counters
         self._reported: set[Call] = set()
 
+    @property
+    def remembered(self) -> int:
+        """How many calls were reported and still run."""
+        return len(self._reported)
+
     def look(self, running: Iterable[Call], slow_after_s: float, now: float) -> None:
         """Report what runs longer than so many seconds and was not reported before.
 
