@@ -15,7 +15,6 @@ class GivenUp:
     def __init__(self, max_consecutive: int | None, max_ratio: float | None, window: int) -> None:
         self._max_consecutive = max_consecutive
         self._most_in_window = None if max_ratio is None else max(1, int(max_ratio * window))
-        self._max_ratio = max_ratio
         self._window = window
         self._run = 0
         self._completed_before = -1

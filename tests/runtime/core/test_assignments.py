@@ -202,3 +202,33 @@ def test_a_key_is_handed_on_over_records_of_an_assignment_that_is_gone() -> None
     engine.complete(task)
     assert engine.take(0.0) is None
     assert engine.next_retry_at is None
+
+
+def test_what_failed_and_what_is_early_both_free_their_keys_when_their_partition_goes() -> None:
+    """One key waits for another attempt, one for its time: when the partition comes back neither is held."""
+    engine = Engine("Key", WIDE, 10)
+    engine.set_gates(Gates(Rates(), schedule=lambda record: 60.0 if record.offset == 1 else 0.0))
+    both = [Record(*P0, 0, b"failed", b"", 0, ()), Record(*P0, 1, b"early", b"", 0, ())]
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, both)
+    engine.retry(take(engine), 60.0)
+    assert engine.take(0.0) is None
+    engine.revoke([P0])
+    assert engine.next_retry_at is None
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, both)
+    assert [task.record.offset for task in iter(lambda: engine.take(60.0), None)] == [0, 1]
+
+
+def test_an_ignored_record_leaves_those_that_run_active() -> None:
+    """Whoever waits for a partition's records to end waits for all of them."""
+    engine = Engine("Unordered", WIDE, 10)
+    engine.set_gates(Gates(Rates(), ignored_keys=[b"no"]))
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, [Record(*P0, offset, b"no" if offset == 2 else b"yes", b"", 0, ()) for offset in range(4)])
+    running = [take(engine) for _ in range(3)]
+    assert engine.ignored == 1
+    assert engine.active([P0]) == 3
+    for task in running:
+        engine.complete(task)
+    assert engine.active([P0]) == 0

@@ -181,23 +181,25 @@ def test_a_batch_of_one_key_ends_where_its_key_must_wait() -> None:
         assert engine.statistics().completed == (sizes[0] or 6)
 
 
-def test_a_batch_of_one_key_ends_where_the_map_is_full() -> None:
-    """The bounds of the commit's map hold for the records behind the first one too."""
-    engine = Engine("Key", WIDE, 100, map_gaps_max=0, map_span_max=2)
+@pytest.mark.parametrize(("gaps_max", "first"), [(1, [1]), (2, [1, 3, 4])])
+def test_a_batch_of_one_key_ends_where_the_map_is_full(gaps_max: int, first: list[int]) -> None:
+    """The bounds of the commit's map hold for the records behind the first one too: here it has two gaps."""
+    engine = Engine("Key", WIDE, 100, map_gaps_max=gaps_max, map_span_max=2)
     engine.assign(P0, Ledger(0))
     offer(engine, [b"x", b"a", b"y", b"a", b"a"])
-    x, first, y = (engine.take(0.0) for _ in range(3))
+    x, head, y = (engine.take(0.0) for _ in range(3))
     assert x is not None
-    assert first is not None
+    assert head is not None
     assert y is not None
     engine.complete(y)
-    engine.retry(first, 1.0)
+    engine.retry(head, 1.0)
     engine.wake_retries(1.0)
     batch = engine.take_batch(BatchShape(6, same_key=True), 1.0)
-    assert offsets(batch) == [1], "offset 3 would lengthen the map"
+    assert offsets(batch) == first
     engine.complete(x)
-    engine.complete(batch[0])
-    assert offsets(engine.take_batch(BatchShape(6, same_key=True), 1.0)) == [3, 4]
+    for task in batch:
+        engine.complete(task)
+    assert [*first, *offsets(engine.take_batch(BatchShape(6, same_key=True), 1.0))] == [1, 3, 4]
 
 
 def test_a_call_tells_of_its_tasks_what_a_single_one_would() -> None:
@@ -212,6 +214,8 @@ def test_a_call_tells_of_its_tasks_what_a_single_one_would() -> None:
     offer(engine, [b"a"] * 2, first=3)
     call = Batch(engine.take_batch(shape, 7.0))
     assert (call.attempt, call.started_at) == (2, 7.0)
+    assert {task.started_at for task in call.tasks} == {7.0}
+    assert Batch(call.tasks[:1]).started_at == 7.0
     assert call.argument == [task.argument for task in call.tasks]
     assert [record.offset for record in call.argument] == [0, 3, 4]
 
@@ -239,3 +243,27 @@ def test_all_of_a_batch_that_failed_are_repeated_in_order() -> None:
     engine.wake_retries(1.0)
     assert offsets(engine.take_batch(shape, 1.0)) == [0, 1, 2]
     assert engine.statistics().in_flight == 3
+
+
+def test_a_minimum_of_one_keys_records_counts_those_behind_it() -> None:
+    """Three are enough for three; two linger, and so does a record that excludes nothing, whatever waits beside it."""
+    shape = BatchShape(8, least=3, linger_s=5.0, same_key=True)
+    assert offsets(make([b"a"] * 3).take_batch(shape, 0.0)) == [0, 1, 2]
+    for keys, batch in (([b"a"] * 2, [0, 1]), ([b"a"], [0]), ([None] * 9, [0])):
+        engine = make([*keys])
+        assert engine.take_batch(shape, 0.0) == []
+        assert engine.next_retry_at == 5.0
+        assert offsets(engine.take_batch(shape, 5.0)) == batch
+
+
+def test_a_halted_engine_makes_no_batch() -> None:
+    """Nor one that has no room, nor one without records."""
+    engine = make([b"a", b"b"], limit=1)
+    engine.halted = True
+    assert engine.take_batch(BatchShape(8), 0.0) == []
+    engine.halted = False
+    (task,) = engine.take_batch(BatchShape(8), 0.0)
+    assert engine.take_batch(BatchShape(8), 0.0) == []
+    engine.complete(task)
+    engine.complete(*engine.take_batch(BatchShape(8), 0.0))
+    assert engine.take_batch(BatchShape(8), 0.0) == []

@@ -12,6 +12,7 @@ from parallel_consumer_runtime.core import (
     Rates,
     Task,
 )
+from parallel_consumer_runtime.core.map_bounds import map_bounds
 from parallel_consumer_runtime.handlers import Record
 
 P0, P1 = PartitionKey("t", 0), PartitionKey("t", 1)
@@ -132,3 +133,99 @@ def test_a_partition_is_resumed_at_half_of_its_bound(size: int) -> None:
     run(engine, 1)
     assert [engine.flow().resume for _ in range(2)] == [[P0], []]
     assert partition.paused is False
+
+
+@pytest.mark.proves(5)
+@pytest.mark.parametrize(
+    ("bounds", "full", "free"),
+    [
+        (Bounds(5, 1_000, 10**6), 2, 1),
+        (Bounds(3, 1_000, 10**6), 1, 0),
+        (Bounds(100, 1_000, 10**6, 41), 2, 1),
+        (Bounds(100, 1_000, 10**6, 50), 3, 1),
+        (Bounds(100, 1_000, 10**6, 80), 4, 2),
+    ],
+)
+def test_one_partition_holds_half_of_what_it_may(bounds: Bounds, full: int, free: int) -> None:
+    """Rounded down: so that it is never paused while it is worked on; records here have ten bytes."""
+    engine = Engine("Unordered", bounds, 100)
+    engine.assign(P0, Ledger(0))
+    for number in range(full):
+        assert engine.flow().wanted
+        engine.offer(P0, records(P0, number, 1))
+    for number in range(full, free, -1):
+        assert engine.flow() == ([], [], False), f"{number} are too many"
+        run(engine, 1)
+    assert engine.flow().wanted
+
+
+def test_the_least_of_bytes_is_one() -> None:
+    """A record of one byte fills a partition that may hold three by half."""
+    engine = Engine("Unordered", Bounds(100, 1_000, 10**6, 3), 100)
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, [Record(*P0, 0, None, b"1", 0, ())])
+    assert engine.flow() == ([], [], False)
+
+
+@pytest.mark.proves(17)
+def test_a_partition_is_paused_and_resumed_by_its_bytes() -> None:
+    """At the bound, and at half of it."""
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6, 100), 100)
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0, 10))
+    assert engine.flow().pause == [P0]
+    run(engine, 4)
+    assert engine.flow().resume == []
+    run(engine, 1)
+    assert engine.flow().resume == [P0]
+
+
+@pytest.mark.proves(8)
+def test_a_map_is_nearly_full_at_two_thirds_of_what_the_brokers_take() -> None:
+    """For the default of 4,096 characters: 256 gaps of two runs, and 16,000 bits."""
+    assert map_bounds() == (256, 16_000)
+    assert map_bounds(65_536) == (4_096, 256_000)
+
+
+def in_flight(gaps_max: int, span_max: int, done: list[int]) -> tuple[Engine, dict[int, Task]]:
+    """Return an engine with twelve of twenty records started, these completed, and the rest held back."""
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, map_gaps_max=gaps_max, map_span_max=span_max)
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0, 20))
+    tasks = {task.record.offset: task for task in (take(engine) for _ in range(12))}
+    for offset in done:
+        engine.complete(tasks[offset])
+    assert engine.take(0.0) is None
+    assert engine.statistics().parked == 8
+    return engine, tasks
+
+
+@pytest.mark.proves(8)
+def test_what_a_full_map_held_back_goes_on_when_half_of_its_gaps_are_closed() -> None:
+    """Of five gaps where four are allowed, the third to close frees it: not the second, not the fourth."""
+    engine, tasks = in_flight(4, 3, [1, 3, 5, 7])
+    for offset in (0, 2):
+        engine.complete(tasks[offset])
+        assert engine.take(0.0) is None
+    engine.complete(tasks[4])
+    assert take(engine).record.offset == 12
+
+
+@pytest.mark.proves(8)
+def test_what_a_full_map_held_back_goes_on_when_it_spans_half() -> None:
+    """Six offsets where four are allowed: two, and it goes on."""
+    engine, tasks = in_flight(1, 4, [1, 5])
+    for offset in (0, 2):
+        engine.complete(tasks[offset])
+        assert engine.take(0.0) is None
+    engine.complete(tasks[3])
+    assert take(engine).record.offset == 12
+
+
+def test_the_last_offset_of_a_map_makes_it_no_longer() -> None:
+    """It is incomplete in the map already: nothing holds it back."""
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, map_gaps_max=0, map_span_max=1)
+    engine.assign(P0, Ledger(10, 20, [(10, 10), (20, 20)]))
+    engine.offer(P0, records(P0, 10, 12))
+    assert [task.record.offset for task in iter(lambda: engine.take(0.0), None)] == [10, 20]
+    assert engine.statistics().parked == 1

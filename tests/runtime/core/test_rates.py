@@ -164,3 +164,18 @@ def test_a_throttled_partition_wakes_as_many_as_may_start() -> None:
     assert engine.wake_retries(20.0) == 3
     assert len(list(iter(lambda: engine.take(20.0), None))) == 3
     assert engine.statistics().gated == 13
+
+
+def test_an_open_member_or_one_without_work_asks_for_no_timer() -> None:
+    """A timer is for a rate that holds back what could start otherwise."""
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**9), 100)
+    engine.set_gates(Gates(Rates(member=1.0)))
+    engine.assign(PartitionKey("t", 0), Ledger(0))
+    engine.offer(PartitionKey("t", 0), [Record("t", 0, n, None, b"", 0, ()) for n in range(2)])
+    assert engine.next_retry_at is None
+    assert engine.take(10.0) is not None
+    assert engine.take(10.0) is None
+    assert engine.next_retry_at == 11.0
+    assert engine.take(11.0) is not None
+    assert engine.take(11.5) is None
+    assert engine.next_retry_at is None, "closed until 12.0, and nothing waits"

@@ -323,3 +323,23 @@ def test_without_transactions_nothing_is_remembered_of_who_sent() -> None:
     assert bench.acknowledge() == [b"0.0"]
     assert bench.outbox.sources == set()
     assert bench.outbox.acknowledged == 1
+
+
+def test_a_partition_that_goes_after_a_commit_does_not_spoil_the_next() -> None:
+    """What it produced is committed: the transaction that is open now holds nothing of it."""
+    bench = Bench()
+    bench.send(0, 0)
+    assert drive(bench.transaction.cut(), bench.acknowledge, None, None)[1] is End.COMMITTED
+    bench.engine.revoke([P0])
+    bench.send(1, 0)
+    assert drive(bench.transaction.cut(), bench.acknowledge, None, None)[1] is End.COMMITTED
+    assert bench.outbox.acknowledged == 2
+
+
+def test_an_abort_names_its_cause() -> None:
+    """What the log says is what was not delivered."""
+    bench = Bench()
+    assert bench.transaction.cause == ""
+    bench.send(0, 0)
+    _, end = drive(bench.transaction.cut(), lambda: bench.acknowledge(LOST), None)
+    assert (end, bench.transaction.cause) == (End.ABORTED, LOST.words)
