@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 PYTHON ?= python3
 
-.PHONY: help setup setup-cluster lint type test unit simulate reliability-release broker cluster demo bench crds systems requirements clean
+.PHONY: help setup setup-cluster lint type test unit simulate fuzz reliability-release broker cluster demo bench crds systems requirements clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,7 +38,11 @@ unit: setup ## the unit tier alone
 simulate: setup ## 20,000 seeded runs of the core under faults, each replayable; writes docs/reliability.md
 	@$(PY) -m tests.support.simulation run --seeds 20000 --write
 
-reliability-release: setup ## every fault with a release's figures, and a million seeds (hours); writes docs/reliability.md
+fuzz: setup ## commit metadata from a coverage-guided fuzzer, for 60 s; writes docs/reliability.md
+	@$(PY) -m tests.support.metadata_fuzz --write
+
+reliability-release: setup ## every fault with a release's figures, a million seeds, 50 million metadata (hours); writes docs/reliability.md
+	@$(PY) -m tests.support.metadata_fuzz --inputs 50000000 --write
 	@$(PY) -m tests.support.simulation run --seeds 1000000 --write
 	@$(PY) -m tests.support.reliability
 

@@ -93,6 +93,7 @@ TIERS = (
         (
             pytest("simulation", "tests", "tests/simulation"),
             [sys.executable, "-m", "tests.support.simulation", "run", "--seeds", "20000"],
+            [sys.executable, "-m", "tests.support.metadata_fuzz", "--seconds", "60"],
         ),
         _always,
     ),

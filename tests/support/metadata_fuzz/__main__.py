@@ -26,6 +26,9 @@ SEED_MAX = 2**31 - 1
 START_MAX_S = 120.0
 """A process may end so much later than it was told to: imports, the seeds, a slow machine."""
 TITLE = "Commit metadata"
+RELEASE_TITLE = "Commit metadata, before a release"
+RELEASE_INPUTS = 1_000_000
+"""From so many inputs on, a run has its own part of the page, which no short run replaces."""
 ABOUT = """Every input is metadata, the offset it was committed at and the end of its log, from bytes that libFuzzer mutates towards
 new branches of the codec. A second reader, slow and written from the format alone, must agree on each: the same map, or
 refused. So nothing is called complete that the bytes do not, by the codec or by a ledger made of its map; nothing but the
@@ -60,8 +63,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the figures into docs/reliability.md")
     options = parser.parse_args()
     if sys.platform != "linux" or platform.machine() != "x86_64":
-        print("atheris runs on Linux on x86_64 only: nothing was fuzzed")
-        return 1
+        print("NOT FUZZED: atheris runs on Linux on x86_64 only; the unit tier reads the kept inputs")
+        return 0
     seconds = options.seconds or (0 if options.inputs else SECONDS)
     of = commit()  # before the run: it may take long, and the tree goes on
     print(f"fuzzing commit metadata, seed {options.seed}", flush=True)
@@ -70,7 +73,11 @@ def main() -> int:
     lines = [figures.line(), "", *_table(figures)]
     print("\n".join(lines))
     if good and options.write:
-        write(TITLE, ABOUT, [f"{figures.line()}; 0 broke anything; commit {of}.", *lines[1:]])
+        write(
+            TITLE if figures.inputs < RELEASE_INPUTS else RELEASE_TITLE,
+            ABOUT,
+            [f"{figures.line()}; 0 broke anything; commit {of}.", *lines[1:]],
+        )
     return 0 if good else 1
 
 
