@@ -41,6 +41,9 @@ simulate: setup ## 20,000 seeded runs of the core under faults, each replayable;
 fuzz: setup ## commit metadata from a coverage-guided fuzzer, for 60 s; writes docs/reliability.md
 	@$(PY) -m tests.support.metadata_fuzz --write
 
+mutation: setup ## change the core in some 1,600 small ways, one at a time, and count what the tests notice (half an hour); writes docs/mutation.md
+	@$(PY) -m tests.support.mutation
+
 reliability-release: setup ## every fault with a release's figures, a million seeds, 50 million metadata (hours); writes docs/reliability.md
 	@$(PY) -m tests.support.metadata_fuzz --inputs 50000000 --write
 	@$(PY) -m tests.support.simulation run --seeds 1000000 --write
