@@ -5,6 +5,7 @@ The maps are judged by their bytes in the coordinator's log, and the calls by on
 
 import itertools
 import json
+import random
 import re
 import time
 from collections import Counter
@@ -32,11 +33,12 @@ pytestmark = pytest.mark.acceptance
 PARTITIONS = 8
 MEMBERS = 3
 KEYS = 100
-HOT_EVERY = 40
-"""One record in forty has the same key: the others overtake it, so that the maps have gaps all the time."""
-BACKLOG = 2_000
-RATE = 1_000
-"""Records produced in a second; what three members can do is half as much again."""
+SEED = 1
+BACKLOG = 1_000
+RATE = 600
+"""Records produced in a second; three members can do twice as many, to catch up after each switch."""
+BURST = 1_000
+"""Produced at once before a member is stopped: keys then wait for themselves, and the maps have gaps."""
 CHUNK = 100
 CONCURRENCY = 10
 WORK_MS = 20
@@ -66,9 +68,21 @@ class Migration:
         self.java: dict[int, JavaConsumer] = {}
         self.traffic = Traffic(kafka.bootstrap, topic, self.members.history)
         self.watch = CommitWatch(kafka.bootstrap, group, topic, self.members.history)
-        records = (("hot" if n % HOT_EVERY == 0 else f"key-{n % KEYS}", b"x" * 100) for n in itertools.count())
+        chance = random.Random(SEED)
+        records = ((f"key-{chance.randrange(KEYS)}", b"x" * 100) for _ in itertools.count())
+        self.bursts = 0
         began = time.monotonic()
-        self.feeder = Feeder(self.traffic, records, BACKLOG, lambda: (time.monotonic() - began) * RATE, chunk=CHUNK)
+        self.feeder = Feeder(self.traffic, records, BACKLOG, lambda: self.due(began), chunk=CHUNK)
+
+    def due(self, began: float) -> float:
+        """Return how many records the group should be past, had it kept pace."""
+        return (time.monotonic() - began) * RATE + self.bursts * BURST
+
+    def burst(self) -> None:
+        """Return when there is much to do for everybody."""
+        expected = self.traffic.produced + BURST
+        self.bursts += 1
+        wait_until(lambda: self.traffic.produced >= expected, "a burst is produced", SWITCH_TIMEOUT_S)
 
     def start_java(self, number: int) -> None:
         """Start a member of Java's."""
@@ -141,11 +155,13 @@ class Migration:
                 self.shared_by(self.names())
                 self.look()
                 for number in range(MEMBERS):
+                    self.burst()
                     self.stop_java(number)
                     self.members.start(number)
                     took.append(self.shared_by(self.names()))
                 assert self.look() == []
                 for number in range(MEMBERS):
+                    self.burst()
                     assert self.members.terminate(number) == 0
                     self.start_java(MEMBERS + number)
                     took.append(self.shared_by(self.names()))
