@@ -14,6 +14,9 @@ RUN_MAX_V2 = 0x7FFF_FFFF
 RUNS_MAX = 2 * RANGES_MAX + 2
 """A range, and what is complete after it; nothing incomplete first, and what is complete after that."""
 
+RUNS_MAX_WITH_ZEROS = 2048
+"""When a run that is not the first counts nothing: nobody writes that, it may be read, and it takes the longest."""
+
 
 def pack(runs: Sequence[int], count_format: str) -> bytes:
     """Return the body; `count_format` is `h` for v1 and `i` for v2."""
@@ -43,19 +46,25 @@ def unpack(body: bytes, base: int, count_format: str, span_max: int) -> OffsetMa
     if sum(runs[::2]) > INCOMPLETE_MAX:
         msg = f"{sum(runs[::2])} incomplete offsets, of which {INCOMPLETE_MAX} are believed"
         raise BodyError(msg)
-    # No loop here: sixteen thousand runs would take several times as long.
-    edges = list(accumulate(runs, initial=base))
-    end = edges[-1]
-    if len(runs) % 2 == 0:
-        edges.pop()
-    # Where incomplete becomes complete, or the other way, an edge stands; runs of 0 put several in one place, and only an
-    # odd number of them changes anything.
-    if not runs[0]:
-        del edges[:2]
-    if 0 in runs[1:]:
-        places = Counter(edges)
-        edges = list(compress(places, map((1).__and__, places.values())))
+    edges = _edges(runs, base)
     if len(edges) // 2 > RANGES_MAX:
         msg = f"{len(edges) // 2} incomplete ranges, of which {RANGES_MAX} are believed"
         raise BodyError(msg)
-    return from_bounds(base, end - 1, edges[::2], map(sub, edges[1::2], repeat(1)))
+    return from_bounds(base, base + sum(runs) - 1, edges[::2], map(sub, edges[1::2], repeat(1)))
+
+
+def _edges(runs: Sequence[int], base: int) -> list[int]:
+    """Return where incomplete becomes complete, or the other way. No loop, which would take several times as long."""
+    edges = list(accumulate(runs, initial=base))
+    if len(runs) % 2 == 0:
+        edges.pop()
+    if not runs[0]:
+        del edges[:2]
+    if 0 in runs[1:]:
+        if len(runs) > RUNS_MAX_WITH_ZEROS:
+            msg = f"{len(runs)} runs, some of nothing, of which {RUNS_MAX_WITH_ZEROS} are believed"
+            raise BodyError(msg)
+        # Runs of nothing put several edges in one place: only an odd number of them changes anything.
+        places = Counter(edges)
+        edges = list(compress(places, map((1).__and__, places.values())))
+    return edges

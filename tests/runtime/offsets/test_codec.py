@@ -208,6 +208,7 @@ def test_a_reader_is_strict(metadata: str, error: type[OffsetMetadataError]) -> 
         ("s", struct.pack(">i", 1 << 17) + b"\xaa" * (1 << 14)),
         ("J", b"\0\1" * 12_289),
         ("J", b"\0\1" * 12_291),
+        ("J", b"\0\0" * 2_049),
         ("J", b"\0\1" * (1 << 17)),
         ("p", b"\0\0\0\1" * (1 << 17)),
     ],
@@ -255,6 +256,17 @@ def test_as_many_incomplete_offsets_as_are_believed_are_read_back() -> None:
     text, kept = encode_within(known, 4096)
     assert kept == known.cut(199_999)
     assert decode(text, 0) == kept
+
+
+def test_what_fits_is_kept_whole_and_what_does_not_is_cut() -> None:
+    """Ranges in no regular order take more characters than there are; one range more than is kept would not fit."""
+    squares = tuple((number * number, number * number) for number in range(2, 400))
+    known = OffsetMap(4, 160_000, squares)
+    assert encode_within(known, 4096) == (encode(known), known)
+    text, kept = encode_within(known, 400)
+    assert 300 < len(text) <= 400
+    assert decode(text, 4) == kept == known.cut(kept.highest)
+    assert len(encode(known.cut(squares[len(kept.incomplete) + 1][0] - 1))) > 400
 
 
 def test_what_no_encoding_can_count_is_left_out() -> None:

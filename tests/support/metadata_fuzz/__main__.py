@@ -155,6 +155,9 @@ def _keep(broken: Path) -> None:
             why = f"{path.name}: does not break anything when it is read again"
         except BrokenError as error:
             why = str(error)
+        told = path.with_suffix(".why")
+        if told.exists():
+            why = told.read_text()
         new = keep(content, why)
         print(f"{why}\n  {content[:200].hex()}{'' if new else ' (is kept already)'}\n  commit {KEPT.relative_to(ROOT)}")
 

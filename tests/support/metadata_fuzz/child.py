@@ -3,6 +3,7 @@
 Ends by itself after so many inputs or seconds. What breaks something lies in BROKEN; libFuzzer ends the process.
 """
 
+import gc
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ from atheris.import_hook import instrument_imports
 with instrument_imports(include=["parallel_consumer_runtime.offsets"]):
     import_module("parallel_consumer_runtime.offsets")
 
+from parallel_consumer_runtime.process import GC_THRESHOLDS
 from tests.support.metadata_fuzz.inputs import case
 from tests.support.metadata_fuzz.oracle import BrokenError, Tally, check
 from tests.support.metadata_fuzz.seeds import edges
@@ -54,10 +56,13 @@ def main() -> None:
             if enough:
                 os._exit(0)
 
+    gc.collect()
+    gc.freeze()  # as a member does; the collector's rounds are no part of reading
+    gc.set_threshold(*GC_THRESHOLDS)
     for content in edges():
         one_input(content)
     options = [
-        *("-verbosity=0", "-timeout=60", "-rss_limit_mb=1500", "-detect_leaks=0", f"-max_len={LENGTH_MAX}"),
+        *("-verbosity=0", "-timeout=300", "-rss_limit_mb=1500", "-detect_leaks=0", f"-max_len={LENGTH_MAX}"),
         *(f"-artifact_prefix={broken}/", f"-seed={seed}"),
     ]
     atheris.Setup([sys.argv[0], *options, str(corpus)], one_input)

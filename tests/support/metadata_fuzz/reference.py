@@ -12,6 +12,7 @@ import zstandard
 CHARACTERS_MAX = 32_767
 UNPACKED_MAX = 49_160
 RUNS_MAX = 12_290
+RUNS_MAX_WITH_ZEROS = 2_048
 RANGES_MAX = 6_144
 INCOMPLETE_MAX = 131_072
 WINDOW_MAX = 1 << 23
@@ -23,6 +24,7 @@ _DIGITS = {
 _BITSETS = {0x6C: 2, 0x6F: 4, 0x61: 2, 0x73: 4}
 _RUNS = {0x6E: 2, 0x65: 4, 0x4A: 2, 0x70: 4}
 """First byte, and the width of a count."""
+_unpacker = zstandard.ZstdDecompressor(max_window_size=WINDOW_MAX)
 _PACKED = {0x61, 0x73, 0x4A, 0x70}
 
 
@@ -102,9 +104,7 @@ def _base64(text: str) -> bytes:
 def _unpack(packed: bytes) -> bytes:
     if _frame_length(packed) != len(packed):
         raise NoMapError("bytes after the frame")
-    reader = zstandard.ZstdDecompressor(max_window_size=WINDOW_MAX).stream_reader(
-        io.BytesIO(packed), read_across_frames=False
-    )
+    reader = _unpacker.stream_reader(io.BytesIO(packed), read_across_frames=False)
     try:
         body = reader.read(UNPACKED_MAX + 1)
     except zstandard.ZstdError as error:
@@ -167,4 +167,6 @@ def _runs(body: bytes, width: int) -> tuple[int, Iterator[tuple[int, bool]]]:
     counts = [_number(body, position, width) for position in range(0, len(body), width)]
     if any(count < 0 for count in counts):
         raise NoMapError("a negative run")
+    if any(count == 0 for count in counts[1:]) and len(counts) > RUNS_MAX_WITH_ZEROS:
+        raise NoMapError("more runs than are believed, some of nothing")
     return sum(counts), ((count, bool(index % 2)) for index, count in enumerate(counts))
