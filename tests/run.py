@@ -19,7 +19,10 @@ from tests.support import systems
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build"
 REQUIRE_ENV = "PCONSUMER_REQUIRE_TIERS"
-COVERED_BY = ("tests/runtime/core",)
+COVERED_BY = (
+    *("tests/runtime/core", "tests/runtime/offsets/test_codec.py", "tests/runtime/offsets/test_lines.py"),
+    *("--deselect", "tests/runtime/core/test_ledger.py::test_memory_follows_what_is_incomplete"),
+)
 """The tests that run every branch of the packages that pyproject.toml names under coverage."""
 _PYTEST = (sys.executable, "-m", "pytest", "-q")
 
