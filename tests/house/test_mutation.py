@@ -45,8 +45,8 @@ def test_properties_without_decorators_are_properties() -> None:
 
 def test_a_survivor_is_listed_with_its_reason_and_the_score_counts_what_was_noticed() -> None:
     """Timeouts count as noticed; what nobody excused is told apart."""
-    excused = Survivor("engine.Engine.take", "a | b", "a or b", "survived")
-    other = Survivor("engine.Engine.take", "x", "y", "suspicious")
+    excused = Survivor("m", "engine.Engine.take", "a | b", "a or b", "survived")
+    other = Survivor("m", "engine.Engine.take", "x", "y", "suspicious")
     results = Results(Counter(killed=16, timeout=1, survived=2, suspicious=1), [excused, other], 61.4)
     assert results.score == 0.85
     text = page(results, "abc", {("engine.Engine.take", "a or b"): "the same"})

@@ -254,6 +254,7 @@ def test_a_minimum_of_one_keys_records_counts_those_behind_it() -> None:
         assert engine.take_batch(shape, 0.0) == []
         assert engine.next_retry_at == 5.0
         assert offsets(engine.take_batch(shape, 5.0)) == batch
+    assert make([b"a"]).take_batch(shape._replace(least=2), 0.0) == []
 
 
 def test_a_halted_engine_makes_no_batch() -> None:

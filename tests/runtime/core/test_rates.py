@@ -1,6 +1,7 @@
 """One rate limit by itself: what it allows, what it remembers, and rates at the ends of what can be asked for."""
 
 import math
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -119,6 +120,8 @@ def test_keys_of_any_length_have_rates_of_their_own(size_bytes: int) -> None:
     assert (gates.keys_remembered, gates.keys_forgotten) == (2, 1), (
         "no more than were asked for, and the loss is counted"
     )
+    names = cast("list[tuple[str, bytes]]", list(gates._key._due))  # pyright: ignore[reportPrivateUsage]
+    assert max(len(key) for _, key in names) <= 64, "memory follows their number, not their length"
 
 
 @pytest.mark.parametrize("rates", [Rates(per_key=0.5), Rates(per_partition=0.5), Rates(member=0.5)])

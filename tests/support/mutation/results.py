@@ -17,6 +17,8 @@ NOTICED = ("killed", "timeout", "segfault")
 class Survivor(NamedTuple):
     """A change that no test noticed."""
 
+    name: str
+    """mutmut's."""
     function: str
     """As `engine.Engine.take`."""
     before: str
@@ -42,7 +44,12 @@ def read(folder: Path, elapsed_s: float) -> Results:
     """Return what the run in this folder showed."""
     statuses = dict(_statuses(folder))
     survivors = [_survivor(folder, name, status) for name, status in statuses.items() if status not in NOTICED]
-    return Results(Counter(statuses.values()), sorted(survivors), elapsed_s)
+    return Results(Counter(statuses.values()), sorted(survivors, key=lambda each: each[1:]), elapsed_s)
+
+
+def unnoticed(folder: Path) -> list[str]:
+    """Return the names of the mutants that no test noticed so far, or that were not tried yet."""
+    return [name for name, status in _statuses(folder) if status not in NOTICED]
 
 
 def _statuses(folder: Path) -> Iterator[tuple[str, str]]:
@@ -61,7 +68,7 @@ def _survivor(folder: Path, name: str, status: str) -> Survivor:
         for sign in "-+"
     )
     function = ".".join(filter(None, found.group("module", "owner", "function")))
-    return Survivor(function, before, after, status)
+    return Survivor(name, function, before, after, status)
 
 
 def _mutmut(folder: Path, *arguments: str) -> str:
