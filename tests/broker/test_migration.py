@@ -50,7 +50,7 @@ RANGE_ASSIGNOR = "org.apache.kafka.clients.consumer.RangeAssignor"
 SWITCH_TIMEOUT_S = 40.0
 SETTLE_TIMEOUT_S = 60.0
 REFUSED = re.compile(r"\[(\d+)\]: the metadata committed at offset (\d+) cannot be read")
-"""What a member says of a map that is none: Java's may end beyond the log's end, when it was moved while it was made."""
+"""What a member says of a map that it does not believe: one of Java's that lies under too high an offset may end beyond the log."""
 OURS = "ours"
 JAVA = "java"
 
