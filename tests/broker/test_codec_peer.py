@@ -35,13 +35,13 @@ def _java() -> None:
 
 
 def random_maps(seed: int) -> list[OffsetMap]:
-    """Return maps of every size and density, a tenth of the full span, some of them ending at an incomplete offset."""
+    """Return maps of every size and density that is believed, a tenth of the full span, some ending at an incomplete offset."""
     chance = random.Random(seed)
     maps: list[OffsetMap] = []
     for number in range(MAPS):
         span = SPAN_MAX if number % 10 == 0 else round(SPAN_MAX ** chance.random())
         base = chance.choice([0, chance.randrange(1_000), chance.randrange(1 << 40)])
-        cuts = min(span, 2 * round((SPAN_MAX // 6) ** chance.random()) - chance.randrange(2))
+        cuts = min(span, 2 * round((SPAN_MAX // 10) ** chance.random()) - chance.randrange(2))
         edges = [0, *sorted(chance.sample(range(1, span), cuts - 1 if cuts else 0)), span] if span > 1 else [0, 1]
         first = chance.random() < 0.1  # otherwise the base is incomplete, as in a commit
         runs = [(base + low, base + high - 1) for low, high in itertools.pairwise(edges)]

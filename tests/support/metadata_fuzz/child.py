@@ -51,7 +51,7 @@ def main() -> None:
             raise
         if tally.inputs % TELL_EVERY == 0 or tally.inputs >= inputs_max:
             enough = tally.inputs >= inputs_max or (seconds_max and time.monotonic() - began >= seconds_max)
-            if enough or tally.inputs % (TELL_EVERY * 64) == 0:
+            if enough or tally.inputs % (TELL_EVERY * 8) == 0:
                 tell()
             if enough:
                 os._exit(0)
