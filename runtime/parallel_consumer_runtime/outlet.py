@@ -30,7 +30,11 @@ class Outlet:
 
     def enter(self, results: Iterable[Result]) -> int:
         """Results are on their way; `leave` is to be told the returned size."""
-        size_bytes = sum(map(_size_bytes, results))
+        size_bytes = 0
+        for key, value, headers, _ in results:
+            size_bytes += RESULT_BYTES + len(key or b"") + len(value or b"")
+            if headers:
+                size_bytes += sum(len(name) + len(content or b"") for name, content in headers)
         self.held_bytes += size_bytes
         if self.held_bytes >= self.bytes_max:
             self._engine.outlet_full = True
@@ -41,10 +45,3 @@ class Outlet:
         self.held_bytes -= size_bytes
         if self._engine.outlet_full and self.held_bytes <= self.bytes_max * _REOPENED_BELOW:
             self._engine.outlet_full = False
-
-
-def _size_bytes(result: Result) -> int:
-    size_bytes = RESULT_BYTES + len(result.key or b"") + len(result.value or b"")
-    for name, value in result.headers:
-        size_bytes += len(name) + len(value or b"")
-    return size_bytes
