@@ -27,7 +27,7 @@ START_MAX_S = 120.0
 """A process may end so much later than it was told to: imports, the seeds, a slow machine."""
 TITLE = "Commit metadata"
 RELEASE_TITLE = "Commit metadata, before a release"
-RELEASE_INPUTS = 1_000_000
+RELEASE_INPUTS = 50_000_000
 """From so many inputs on, a run has its own part of the page, which no short run replaces."""
 ABOUT = """Every input is metadata, the offset it was committed at and the end of its log, from bytes that libFuzzer mutates towards
 new branches of the codec. A second reader, slow and written from the format alone, must agree on each: the same map, or
