@@ -232,3 +232,18 @@ def test_an_ignored_record_leaves_those_that_run_active() -> None:
     for task in running:
         engine.complete(task)
     assert engine.active([P0]) == 0
+
+
+def test_results_that_fail_are_no_longer_on_their_way() -> None:
+    """Of three one fails and one is acknowledged: one is left, and the one that failed is tried again."""
+    engine = Engine("Unordered", WIDE, 10)
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0, 1, 2))
+    tasks = [take(engine) for _ in range(3)]
+    for _ in tasks:
+        engine.await_acknowledgement()
+    engine.retry(tasks[0], 1.0, produced=True)
+    engine.acknowledge(tasks[1])
+    statistics = engine.statistics()
+    assert (statistics.in_flight, statistics.producing, statistics.retrying) == (0, 1, 1)
+    assert engine.active([P0]) == 1

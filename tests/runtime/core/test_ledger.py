@@ -159,6 +159,15 @@ def test_what_a_map_calls_incomplete_is_handled_again_and_the_rest_is_not() -> N
     assert ledger.plan() == (21, 20, ())
 
 
+def test_offsets_of_a_map_that_are_gone_leave_the_gaps_of_the_others() -> None:
+    """Of a pair the first is gone, of two apart the first is gone: one gap less only when nothing of it is left."""
+    ledger = Ledger(10, 30, [(10, 10), (13, 14), (20, 20), (22, 22)])
+    assert ledger.deliver(14)
+    assert (ledger.gaps, ledger.plan()) == (3, (14, 30, ((14, 14), (20, 20), (22, 22))))
+    assert not ledger.deliver(21)
+    assert (ledger.gaps, ledger.plan()) == (2, (14, 30, ((14, 14), (22, 22))))
+
+
 def test_nothing_incomplete_needs_no_map() -> None:
     """A map spans from the lowest incomplete offset to the highest complete one, and nothing without either."""
     ledger = Ledger(0)
