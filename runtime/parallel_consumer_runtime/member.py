@@ -85,7 +85,7 @@ class Member:
             self,
             settings.drain_timeout,
             settle_timeout_s=STALL_S if self._transactions is None else CUT_TIMEOUT_S,
-            must_settle=self._transactions is not None,
+            exact=self._transactions is not None,
             metadata_max=settings.kafka.offset_metadata_max_bytes,
         )
         self._spawned: set[asyncio.Task[None]] = set()

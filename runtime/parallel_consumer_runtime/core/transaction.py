@@ -134,9 +134,6 @@ class Transaction:
         if (refusal := (yield from self._insist(Act.ABORT))) is not None:
             msg = f"a transaction could not be aborted: {refusal.words}"
             raise TemporaryError(msg)
-        # What was purged is reported before anything new is sent, or it would count against the next transaction.
-        if not self._outbox.idle:
-            yield Act.FLUSH
         # Before anything is sent again, and in one go: a result that a task of before sent now would be in the next
         # transaction, and its record's next result as well.
         keys = list(self._engine.partitions)

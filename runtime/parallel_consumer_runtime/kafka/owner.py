@@ -87,7 +87,8 @@ class ConsumerOwner:
         listener: who is told.
         drain_timeout_s: how long a revocation waits for records in flight.
         settle_timeout_s: how much longer it waits for the listener to say that it is done.
-        must_settle: a listener that does not say so in time ends the member: what it is doing must not outlive the partitions.
+        exact: nothing may be handled again. A listener that does not say so in time ends the member, since what it is doing
+            must not outlive the partitions; and no map is given up because its log's end cannot be read for a moment.
         metadata_max: characters that a commit's map may take.
     """
 
@@ -100,7 +101,7 @@ class ConsumerOwner:
         drain_timeout_s: float,
         *,
         settle_timeout_s: float = STALL_S,
-        must_settle: bool = False,
+        exact: bool = False,
         metadata_max: int = METADATA_SIZE_MAX,
     ) -> None:
         self._config = {"statistics.interval.ms": INTERVAL_MS, **config}
@@ -110,7 +111,7 @@ class ConsumerOwner:
         self._loop = loop
         self._listener = listener
         self._drain_timeout_s = drain_timeout_s + settle_timeout_s
-        self._must_settle = must_settle
+        self._exact = exact
         self._consumer: Consumer | None = None
         self._instance: str = config["group.instance.id"]
         self._committer = Committer(
@@ -331,7 +332,8 @@ class ConsumerOwner:
     # Rebalance callbacks: run inside poll, consume and close
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        found = starts(consumer, partitions, latest=self._config["auto.offset.reset"] == "latest")
+        latest = self._config["auto.offset.reset"] == "latest"
+        found = starts(consumer, partitions, latest=latest, exact=self._exact)
         self._assignments += 1
         found = [start._replace(assignment=self._assignments) for start in found]
         self._assigned |= {start.key: start.assignment for start in found}
@@ -421,7 +423,7 @@ class ConsumerOwner:
             except concurrent.futures.TimeoutError:
                 continue
         future.cancel()
-        if self._must_settle:
+        if self._exact:
             msg = "a transaction did not end before its partitions had to be given up"
             raise TemporaryError(msg)
         _log.warning(

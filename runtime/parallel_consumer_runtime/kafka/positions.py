@@ -41,7 +41,9 @@ class Start(NamedTuple):
     """Numbers the owner thread's assignments: a partition that comes back has another one."""
 
 
-def starts(consumer: Consumer, partitions: Sequence[TopicPartition], *, latest: bool = False) -> list[Start]:
+def starts(
+    consumer: Consumer, partitions: Sequence[TopicPartition], *, latest: bool = False, exact: bool = False
+) -> list[Start]:
     """Ask the group for its commits. Owner thread; blocks up to a minute.
 
     Args:
@@ -49,6 +51,7 @@ def starts(consumer: Consumer, partitions: Sequence[TopicPartition], *, latest: 
         partitions: which were assigned.
         latest: a partition without a usable commit starts at its log's end. That is settled here and committed at once,
             since a member that stops before it handled anything would else start at a later end, and skip what lies between.
+        exact: nothing may be handled again: a map whose log's end cannot be read now is not given up for that.
 
     Raises:
         TemporaryError: when the coordinator does not answer.
@@ -59,13 +62,12 @@ def starts(consumer: Consumer, partitions: Sequence[TopicPartition], *, latest: 
     while True:
         try:
             found = committed(consumer, [(p.topic, p.partition) for p in partitions], timeout_s=_LOOKUP_TIMEOUT_S)
-            break
+            return [(latest and _at_end(consumer, one)) or _start(consumer, one, exact=exact) for one in found]
         except KafkaException as error:
             if time.monotonic() >= deadline:
                 msg = f"the group's committed offsets could not be read: {error}"
                 raise TemporaryError(msg) from error
             time.sleep(_LOOKUP_PAUSE_S)
-    return [_at_end(consumer, one) or _start(consumer, one) if latest else _start(consumer, one) for one in found]
 
 
 def to_commit(commit: PartitionCommit, size_max: int = METADATA_SIZE_MAX) -> Position:
@@ -92,7 +94,7 @@ def _at_end(consumer: Consumer, partition: Position) -> Start | None:
     return Start(key, log_end, ledger, readable=True)
 
 
-def _start(consumer: Consumer, partition: Position) -> Start:
+def _start(consumer: Consumer, partition: Position, *, exact: bool = False) -> Start:
     key = PartitionKey(partition.topic, partition.partition)
     if partition.offset < 0:
         return Start(key, OFFSET_INVALID, Ledger(), readable=True)
@@ -103,6 +105,8 @@ def _start(consumer: Consumer, partition: Position) -> Start:
         _, log_end = consumer.get_watermark_offsets(TopicPartition(*key), timeout=_LOOKUP_TIMEOUT_S)
         known = decode(partition.metadata, base, log_end=log_end)
     except (OffsetMetadataError, KafkaException) as error:
+        if exact and isinstance(error, KafkaException):
+            raise
         _log.warning(
             "%s[%d]: the metadata committed at offset %d cannot be read (%s); its records are handled again",
             key.topic,

@@ -179,8 +179,8 @@ def test_nothing_sent_between_an_abort_and_the_rewind_reaches_the_next_transacti
     assert bench.told == [(0, None), (1, "the transaction was aborted"), (0, "the transaction was aborted")]
 
 
-def test_what_an_abort_purges_does_not_count_against_the_next_transaction() -> None:
-    """Reports of the aborted transaction are heard before the next one begins."""
+def test_what_was_not_delivered_does_not_count_against_the_next_transaction() -> None:
+    """It aborts its own, and that is all."""
     bench = Bench()
     bench.send(0, 0)
     asked, end = drive(bench.transaction.cut(), lambda: bench.acknowledge(LOST), lambda: None, lambda: None)
@@ -188,25 +188,6 @@ def test_what_an_abort_purges_does_not_count_against_the_next_transaction() -> N
     assert end is End.ABORTED
     assert bench.outbox.failure is None
     assert drive(bench.transaction.cut()) == ([], End.NOTHING)
-
-
-def test_what_is_on_its_way_when_a_transaction_is_aborted_is_waited_for() -> None:
-    """A group that was cut off by the abort is reported before anything is sent again."""
-    bench = Bench()
-    bench.send(0, 0)
-    bench.engine.complete(bench.tasks[1, 0])
-    bench.send(1, 1, count=2)
-    cut = bench.transaction.cut()
-    assert next(cut) is Act.FLUSH
-    bench.acknowledge()
-    assert cut.send(None) is Act.OFFSETS
-    bench.outbox.outstanding += 1  # as if one more were with the client
-    assert cut.send(REFUSED) is Act.ABORT
-    assert cut.send(None) is Act.FLUSH
-    assert bench.rewound == []
-    bench.outbox.outstanding -= 1
-    assert cut.send(None) is Act.BEGIN
-    assert bench.rewound == [[P0, P1]]
 
 
 def test_results_of_a_partition_that_was_given_up_abort_the_transaction() -> None:
