@@ -45,7 +45,7 @@ def test_partitions_that_are_not_ours_are_no_error() -> None:
     engine = Engine("Key", WIDE, 10)
     engine.assign(P0, Ledger(0))
     engine.offer(P0, records(P0, 0))
-    engine.offer(P1, records(P1, 0))
+    assert engine.offer(P1, records(P1, 0)) is False
     engine.close([P1])
     engine.revoke([P1])
     assert engine.statistics().buffered == 1
@@ -247,3 +247,24 @@ def test_results_that_fail_are_no_longer_on_their_way() -> None:
     statistics = engine.statistics()
     assert (statistics.in_flight, statistics.producing, statistics.retrying) == (0, 1, 1)
     assert engine.active([P0]) == 1
+
+
+def test_a_log_that_begins_anew_within_a_batch_is_handled_from_there() -> None:
+    """Also in the first batch of an assignment, and above where that began: nothing of the new log is passed over."""
+    engine = Engine("Unordered", WIDE, 10)
+    engine.assign(P0, Ledger(0))
+    assert engine.offer(P0, records(P0, 5, 6, 3, 4))
+    assert [task.record.offset for task in iter(lambda: engine.take(0.0), None)] == [3, 4]
+
+
+def test_with_gates_too_what_failed_is_tried_again_when_it_is_due() -> None:
+    """Beside what was early, and before what is new."""
+    engine = Engine("Unordered", WIDE, 10)
+    engine.set_gates(Gates(Rates(), schedule=lambda record: 5.0 if record.offset == 1 else 0.0))
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0, 1, 2))
+    engine.retry(take(engine), 5.0)
+    assert take(engine).record.offset == 2
+    engine.offer(P0, records(P0, 3))
+    assert engine.wake_retries(5.0) == 2
+    assert [task.record.offset for task in iter(lambda: engine.take(5.0), None)] == [0, 1, 3]

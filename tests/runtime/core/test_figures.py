@@ -229,3 +229,15 @@ def test_the_last_offset_of_a_map_makes_it_no_longer() -> None:
     engine.offer(P0, records(P0, 10, 12))
     assert [task.record.offset for task in iter(lambda: engine.take(0.0), None)] == [10, 20]
     assert engine.statistics().parked == 1
+
+
+def test_a_map_with_as_many_gaps_as_are_allowed_holds_nothing_back() -> None:
+    """One more does."""
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, map_gaps_max=2, map_span_max=1)
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0, 8))
+    tasks = [take(engine) for _ in range(5)]
+    engine.complete(tasks[1])
+    assert take(engine).record.offset == 5
+    engine.complete(tasks[3])
+    assert engine.take(0.0) is None

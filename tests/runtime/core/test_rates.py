@@ -182,3 +182,6 @@ def test_an_open_member_or_one_without_work_asks_for_no_timer() -> None:
     assert engine.take(11.0) is not None
     assert engine.take(11.5) is None
     assert engine.next_retry_at is None, "closed until 12.0, and nothing waits"
+    engine.offer(PartitionKey("t", 0), [Record("t", 0, n, None, b"", 0, ()) for n in (2, 3)])
+    assert engine.take(12.0) is not None
+    assert engine.next_retry_at is None, "it was open when it was asked last"
