@@ -241,3 +241,17 @@ def test_a_map_with_as_many_gaps_as_are_allowed_holds_nothing_back() -> None:
     assert take(engine).record.offset == 5
     engine.complete(tasks[3])
     assert engine.take(0.0) is None
+
+
+def test_a_task_knows_when_it_was_offered_and_when_it_began() -> None:
+    """The time between is what a record waited; each attempt begins anew."""
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100)
+    engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0, 1), now=7.0)
+    task = engine.take(9.0)
+    assert task is not None
+    assert (task.offered_at, task.started_at, task.attempt) == (7.0, 9.0, 1)
+    engine.retry(task, 11.0)
+    engine.wake_retries(11.0)
+    assert engine.take(12.0) is task
+    assert (task.offered_at, task.started_at, task.attempt) == (7.0, 12.0, 2)
