@@ -66,17 +66,33 @@ class Executor:
     def acknowledge_one(self) -> None:
         """Let one task's results be acknowledged, or not."""
         member, world = self.member, self.member.world
+        if member.transactions is not None:
+            member.transactions.deliver()
+            return
         index = world.dice.below(len(member.producing))
         task = member.producing.pop(index)
         if not world.calm and world.dice.chance(world.plan.undelivered):
             world.note("results not acknowledged", name(task))
-            task.attempt -= 1
-            self._free(task)
-            member.engine.retry(task, world.now + self._backoff_s(1), produced=True)
+            self.undelivered(task)
         else:
             world.note("results acknowledged", name(task))
-            self._settled(task)
-            member.engine.acknowledge(task)
+            self.acknowledged(task)
+
+    def acknowledged(self, task: Task) -> None:
+        """What the task produced was acknowledged."""
+        self._settled(task)
+        self.member.engine.acknowledge(task)
+
+    def undelivered(self, task: Task) -> None:
+        """What the task produced was not acknowledged."""
+        task.attempt -= 1
+        self._free(task)
+        self.member.engine.retry(task, self.member.world.now + self._backoff_s(1), produced=True)
+
+    def left(self, task: Task) -> None:
+        """The task's partition is not ours any more, and what it came to goes nowhere."""
+        self._settled(task)
+        self.member.engine.complete(task)
 
     def _start(self, tasks: list[Task]) -> None:
         member, world = self.member, self.member.world
@@ -117,6 +133,9 @@ class Executor:
     def _results(self, task: Task) -> None:
         if task.shard is not None and task.partition.shards.get(task.shard):
             self.member.world.note("key held by results on their way", name(task))
+        if self.member.transactions is not None:
+            self.member.transactions.send(task)
+            return
         self.member.engine.await_acknowledgement()
         self.member.producing.append(task)
 
@@ -155,7 +174,8 @@ class Executor:
     def _settled(self, task: Task) -> None:
         """The record is done: whoever knows it, and whether or not the engine still counts it."""
         tenure, offset = self.member.tenures[task.partition], task.record.offset
-        tenure.log.done.add(offset)
+        if self.member.transactions is None:  # else it is done when its transaction is committed
+            tenure.log.done.add(offset)
         if task.partition.live:
             tenure.done.append(offset)
             tenure.finished.add(offset)

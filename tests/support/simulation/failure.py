@@ -14,6 +14,8 @@ class Anomaly(StrEnum):
     OVERLAP = "overlap"
     ZOMBIE = "zombie"
     COMMIT_BACK = "commit-back"
+    TORN = "torn"
+    """Of results and offset of one record only a part became visible."""
     BOUNDS = "bounds"
     """More waits or runs than was allowed."""
     LEAK = "leak"

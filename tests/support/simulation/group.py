@@ -145,7 +145,7 @@ class Group:
             if len(entry.position.metadata) > self.world.plan.metadata_max:
                 refused += 1
             else:
-                self._store(member, entry)
+                self.store(member, entry)
         if refused:
             self.world.note("commit refused: metadata too large", member.name)
             if refused < len(entries):
@@ -153,7 +153,8 @@ class Group:
             return TOO_LARGE
         return None
 
-    def _store(self, member: "Member", entry: Entry) -> None:
+    def store(self, member: "Member", entry: Entry) -> None:
+        """Keep what a commit says of one partition."""
         (topic, partition, offset, metadata), log = entry.position, entry.tenure.log
         key = PartitionKey(topic, partition)
         stored = self.stored.get(key)

@@ -1,8 +1,9 @@
 """The event loop of a simulated member: `member.py` restated, message by message, without the loop."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from parallel_consumer_runtime.core import Partition, PartitionCommit, PartitionKey
+from parallel_consumer_runtime.core import End, Partition, PartitionCommit, PartitionKey
 from parallel_consumer_runtime.kafka.positions import Start
 from tests.support.simulation.checking import Bounded, Tenure
 from tests.support.simulation.log import Fetched, Log
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 class Drain:
     """A revocation for which the owner thread waits."""
 
-    __slots__ = ("cancelled", "commits", "ends", "keys")
+    __slots__ = ("asked", "cancelled", "clean", "commits", "ends", "keys")
 
     def __init__(self, keys: list[PartitionKey]) -> None:
         self.keys = keys
@@ -24,6 +25,10 @@ class Drain:
         self.commits: Planned | None = None
         """The answer."""
         self.cancelled = False
+        self.asked = False
+        """A transaction is being ended for it."""
+        self.clean = True
+        """Nothing of them was left to others."""
 
 
 class Loop:
@@ -34,6 +39,8 @@ class Loop:
         self.heard = 0
         """Revocations heard of: stamps what is asked of the owner."""
         self._committing = False
+        self._closed = False
+        """Everything was drained; the last transaction is being ended."""
         self._drains: list[Drain] = []
         self._closing: list[PartitionKey] | None = None
         self.closing_ends = 0.0
@@ -119,6 +126,12 @@ class Loop:
         keys, _ = told
         self.heard += 1
         self.member.engine.revoke(keys)
+        if self.member.transactions is not None:
+            self.member.transactions.lost()
+
+    def on_rewound(self, _: None) -> None:
+        """Partitions are about to start anew; what was asked for them before means nothing any more."""
+        self.heard += 1
 
     def on_committed(self, told: tuple[Planned, str | None]) -> None:
         """A commit ended."""
@@ -147,6 +160,11 @@ class Loop:
 
     def commit(self) -> None:
         """Commit what changed, unless a commit is on its way, or the last one is planned."""
+        if (transactions := self.member.transactions) is not None:
+            if not self._committing and not self._closed:
+                self._committing = True
+                transactions.request(self._cut_ended)
+            return
         if (
             not self._committing
             and self.member.owner.last_commits is None
@@ -162,6 +180,19 @@ class Loop:
         self._closing = list(member.engine.partitions)
         self.closing_ends = member.world.now + member.world.plan.drain_timeout_s
 
+    # Ends of transactions
+
+    def _cut_ended(self, _: End) -> None:
+        self._committing = False
+
+    def _close_ended(self, _: End) -> None:
+        self.member.owner.last_commits = ([], self.heard)
+
+    @staticmethod
+    def _drain_ended(drain: Drain, end: End) -> None:
+        drain.clean = drain.clean and end is not End.ABORTED
+        drain.commits = []
+
     def _planned(self, commits: list[PartitionCommit]) -> Planned:
         tenures = self.member.tenures
         return [(commit, tenures[commit.source], len(tenures[commit.source].done)) for commit in commits]
@@ -170,9 +201,16 @@ class Loop:
         member = self.member
         for drain in self._drains:
             timed_out = member.world.now >= drain.ends
-            if not drain.cancelled and (timed_out or not member.engine.active(drain.keys)):
+            if drain.cancelled or drain.asked:
+                continue
+            if timed_out or not member.engine.active(drain.keys):
                 if timed_out:
                     member.world.note("drain timed out", member.name)
+                    drain.clean = False
+                if member.transactions is not None:
+                    drain.asked = True
+                    member.transactions.request(partial(self._drain_ended, drain))
+                    continue
                 drain.commits = self._planned(member.engine.final_commits(drain.keys))
         self._drains = [drain for drain in self._drains if drain.commits is None and not drain.cancelled]
 
@@ -181,4 +219,8 @@ class Loop:
         if member.engine.active(keys) and member.world.now < self.closing_ends:
             return
         self._closing = None
+        if member.transactions is not None:
+            self._closed = True
+            member.transactions.request(self._close_ended)
+            return
         member.owner.last_commits = (self._planned(member.engine.final_commits(keys)), self.heard)

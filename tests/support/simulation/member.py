@@ -12,6 +12,7 @@ from tests.support.simulation.log import Log
 from tests.support.simulation.loop import Loop
 from tests.support.simulation.owner import Owner
 from tests.support.simulation.request import Request
+from tests.support.simulation.transactions import Transactions
 
 if TYPE_CHECKING:
     from tests.support.simulation.world import World
@@ -51,8 +52,10 @@ class Member:
         self.paused: set[PartitionKey] = set()
         self.generation = -1
         self.wanted = True
-        self.metadata_size_max = min(METADATA_SIZE_MAX, 2 * plan.metadata_max)
-        """Near what the broker takes, or short logs would never have a map that is cut."""
+        self.metadata_size_max = METADATA_SIZE_MAX
+        if plan.metadata_max < METADATA_SIZE_MAX:
+            # Near what the broker takes, or short logs would never have a map that is cut.
+            self.metadata_size_max = plan.metadata_max * world.dice.pick((1, 4, 8))
         self.mail: deque[tuple[str, list[PartitionKey], int]] = deque()
         """What the coordinator tells; heard when the owner polls."""
         self.arrived: deque[Request] = deque()
@@ -78,6 +81,8 @@ class Member:
         self.buffered_before = 0
         """What was buffered when bounds were lowered."""
         self.one_at_a_time = OneAtATime()
+        transactional = world.transactional
+        self.transactions = None if transactional is None else Transactions(self, transactional)
         self.owner = Owner(self)
         self.loop = Loop(self)
         self.executor = Executor(self)
@@ -94,4 +99,6 @@ class Member:
             or self.running
             or self.producing
             or self.owner.draining
+            or self.owner.looking_up
+            or (self.transactions is not None and self.transactions.busy)
         )

@@ -11,7 +11,6 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from parallel_consumer_runtime.core import PartitionKey
 from parallel_consumer_runtime.kafka import positions
-from parallel_consumer_runtime.kafka.librdkafka import Position
 from tests.support.simulation.checking import HandedOver, Tenure
 from tests.support.simulation.commits import answer, send, send_and_wait
 from tests.support.simulation.log import Fetched
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 Batch = dict[PartitionKey, Fetched]
 
-start_of = cast("Callable[[Owner, Position], positions.Start]", positions._start)  # pyright: ignore[reportPrivateUsage]
+start_of = cast("Callable[..., positions.Start]", positions._start)  # pyright: ignore[reportPrivateUsage]
 """Of the consumer it asks for the log's end alone, which an `Owner` answers."""
 STALL_S = 1.0
 OUTSTANDING_MAX = 2
@@ -37,36 +36,48 @@ class Owner:
         self.draining: Drain | None = None
         self.last_commits: tuple[Planned, int] | None = None
         """Set by the loop when the process is to end: `stop`."""
-        self._drain_ends = 0.0
+        self.looking_up: list[PartitionKey] | None = None
+        """Assigned, and their commits are not known yet: they are unstable, or the look-up failed."""
+        self._lookup_ends = self._drain_ends = 0.0
         self._held: Batch = {}
         self._revoked_at: dict[PartitionKey, int] = {}
         """The number of the last revocation of each partition, as told to the loop."""
         self._revocations = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a callback has not returned."""
+        return self.draining is not None or self.looking_up is not None
 
     def turn(self) -> None:
         """Go round once."""
         member = self.member
         if self.draining is not None:
             self._await_drain(self.draining)
-            return
-        for _ in range(len(member.commands)):
-            command, argument = member.commands.popleft()
-            command(argument)
-        if self.last_commits is not None:
-            self._close(self.last_commits)
-            return
-        dice = member.world.dice
+        elif self.looking_up is not None:
+            self._assign(self.looking_up)
+        else:
+            for _ in range(len(member.commands)):
+                command, argument = member.commands.popleft()
+                command(argument)
+            if self.last_commits is not None:
+                self._close(self.last_commits)
+            else:
+                self._poll()
+
+    def _poll(self) -> None:
+        member, dice = self.member, self.member.world.dice
         while member.arrived:
             answer(member, member.arrived.popleft())
-        while member.mail and self.draining is None:
+        while member.mail and not self.waiting:
             self._callback()
             if dice.chance(0.5):
                 break
-        if self.draining is None and not member.ended:
+        if not self.waiting and not member.ended:
             batch = self._fetch()
             if member.mail and dice.chance(0.5):
                 self._callback()
-            if self.draining is None:
+            if self.draining is None:  # what was polled before a look-up is handed over before its answer
                 self._hand_over(batch)
             else:
                 self._held = batch
@@ -99,6 +110,17 @@ class Owner:
         else:
             self.member.inbox.append((self.member.loop.on_committed, (planned, "revoked meanwhile")))
 
+    def rewind(self, keys: list[PartitionKey]) -> None:
+        """Start partitions anew where the group's commits are: `ConsumerOwner._rewind`."""
+        member = self.member
+        chosen = list(member.positions) if member.world.plan.eager else [key for key in keys if key in member.positions]
+        self._revocations += 1
+        for key in chosen:
+            self._forget(key)
+        member.inbox.append((member.loop.on_rewound, None))
+        if chosen:
+            self._assign(chosen)
+
     # Callbacks
 
     def _callback(self) -> None:
@@ -119,7 +141,8 @@ class Owner:
 
     def _assign(self, keys: list[PartitionKey]) -> None:
         member, world = self.member, self.member.world
-        starts = [start_of(self, world.committed(key)) for key in keys]
+        if (starts := self._starts(keys)) is None:
+            return
         told: list[tuple[positions.Start, Tenure]] = []
         for start in starts:
             log = world.logs[start.key]
@@ -128,6 +151,28 @@ class Owner:
             member.reading[start.key] = log
             told.append((start, Tenure(log, blind=not start.readable)))
         member.inbox.append((member.loop.on_assigned, told))
+
+    def _starts(self, keys: list[PartitionKey]) -> list[positions.Start] | None:
+        """Return where partitions start, None when it is not known yet: `positions.starts`."""
+        member, world = self.member, self.member.world
+        if (transactions := member.transactions) is None:
+            return [start_of(self, world.committed(key)) for key in keys]
+        if self.looking_up is None:
+            self._lookup_ends = world.now + transactions.plan.lookup_timeout_s
+        self.looking_up = None
+        if not world.coordinator.unstable(keys):
+            try:
+                return [start_of(self, world.committed(key), exact=True) for key in keys]
+            except KafkaException:
+                pass
+        else:
+            world.note("offsets of an open transaction waited for", member.name)
+        if not world.calm and world.now >= self._lookup_ends:
+            world.note("process ended by its transaction", (member.name, "unstable offsets"))
+            world.end(member)
+        else:
+            self.looking_up = keys
+        return None
 
     def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
         """Answer as the real consumer does: log start and log end."""
@@ -142,16 +187,21 @@ class Owner:
     def _revoke(self, keys: list[PartitionKey]) -> None:
         member = self.member
         drain = self.draining = member.loop.new_drain(keys)
-        self._drain_ends = member.world.now + member.world.plan.drain_timeout_s + STALL_S
+        settle_timeout_s = STALL_S if member.transactions is None else member.transactions.plan.settle_timeout_s
+        self._drain_ends = member.world.now + member.world.plan.drain_timeout_s + settle_timeout_s
         member.inbox.append((member.loop.on_revoking, drain))
 
     def _await_drain(self, drain: "Drain") -> None:
         member = self.member
         if drain.commits is not None:
-            if send_and_wait(member, drain.commits) and member.world.now < drain.ends:
+            if send_and_wait(member, drain.commits) and drain.clean:
                 HandedOver.given_up(member, drain.keys)
         elif member.world.now >= self._drain_ends:
             drain.cancelled = True
+            if member.transactions is not None:
+                member.world.note("process ended by its transaction", (member.name, "not in time"))
+                member.world.end(member)
+                return
             member.world.note("drain timed out", member.name)
         else:
             return
@@ -166,9 +216,12 @@ class Owner:
         self._revocations += 1
         member.inbox.append((member.loop.on_revoked, (keys, lost)))
         for key in keys:
-            self._revoked_at[key] = self._revocations
-            member.positions.pop(key, None)
-            member.paused.discard(key)
+            self._forget(key)
+
+    def _forget(self, key: PartitionKey) -> None:
+        self._revoked_at[key] = self._revocations
+        self.member.positions.pop(key, None)
+        self.member.paused.discard(key)
 
     # Records
 

@@ -2,6 +2,7 @@
 
 from parallel_consumer_runtime.core import BatchShape, Bounds, PartitionKey, RetryPolicy
 from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX
+from tests.support.simulation import transactional_plan as transactions
 from tests.support.simulation.dice import Dice
 
 ALWAYS = {
@@ -24,7 +25,7 @@ SOMETIMES = {
     "replace": 0.5,
     "lose metadata": 0.7,
     "garble metadata": 0.7,
-    "foreign metadata": 1.0,
+    "foreign metadata": 1.3,
     "join": 0.7,
     "terminate": 0.6,
     "kill": 0.6,
@@ -49,7 +50,7 @@ OUTCOMES = {
     "dead": 0.08,
     "never called": 0.06,
 }
-FATES = {"fail": 0.2, "unknown": 0.4, "apply late": 0.3, "acknowledge late": 4.0}
+FATES = {"fail": 0.2, "unknown": 0.4, "apply late": 0.3, "acknowledge late": 7.0}
 STEPS = 300
 PARTITIONS_MAX = 4
 
@@ -60,9 +61,10 @@ class Plan:
     Args:
         dice: the run's.
         steps: of the safety phase.
+        transactional: results and offsets are committed together.
     """
 
-    def __init__(self, dice: Dice, steps: int = STEPS) -> None:
+    def __init__(self, dice: Dice, steps: int = STEPS, *, transactional: bool = False) -> None:
         chance, below, pick = dice.chance, dice.below, dice.pick
         self.ordering = pick(("Key", "Key", "Partition", "Unordered"))
         topics = 1 + below(2)
@@ -78,10 +80,10 @@ class Plan:
         self.limit = pick((1, 2, 4, 8, 16))
         self.batch_max = pick((2, 4, 8))
         self.bounds = Bounds(pick((2, 4, 8, 40)), pick((6, 12, 100)), pick((40, 1000)))
-        self.small_map = chance(0.65)
+        self.small_map = chance(0.75)
         self.map_gaps_max = pick((0, 0, 1, 2)) if self.small_map else 256
         self.map_span_max = pick((1, 2, 4, 9)) if self.small_map else 16_000
-        self.metadata_max = pick((8, 8, 12)) if chance(0.35) else METADATA_SIZE_MAX
+        self.metadata_max = pick((8, 8, 12)) if chance(0.5) else METADATA_SIZE_MAX
         self.holes = 0.02
         """Share of records that are followed by a long hole."""
         self.drain_timeout_s = pick((0.2, 1.0, 4.0))
@@ -91,25 +93,40 @@ class Plan:
         if chance(0.35):
             size = 2 + below(3)
             self.shape = BatchShape(size, 1 + below(size), pick((0.0, 0.3)), same_key=chance(0.7))
-        self.ignored = self.keys[0] if chance(0.25) else None
+        self.ignored = self.keys[0] if chance(0.3) else None
         self.scheduled = chance(0.2)
         self.slow = pick((0.02, 0.1, 0.3)) if chance(0.4) else 0.0
         """Share of calls that do not end before the safety phase does."""
         character = dice.random()
-        if character < 0.5:
+        if character < 0.52:
             self._crowd()
             self.spread = chance(0.6)
-        elif character < 0.9:
+        elif character < 0.97:
             self._spread_out()
         self.undelivered = pick((0.1, 0.5)) if chance(0.4) else 0.0
         self.lookup_failures = 0.7 if chance(0.6) else 0.0
         self.outcomes, self.outcome_weights = _swarm(dice, {"done": 1.0}, OUTCOMES, 0.6)
         self.fates, self.fate_weights = _swarm(dice, {"now": 1.0}, FATES, 0.6)
+        self.steps = self._steps(dice, steps, transactional=transactional)
+
+    def _steps(self, dice: Dice, count: int, *, transactional: bool) -> list[str]:
+        """Return what happens, step by step."""
         always = ALWAYS
-        if chance(0.12):
+        if dice.chance(0.12):
             always, self.members = {**ALWAYS, **DEAF}, 1
-        kinds, weights = _swarm(dice, always, SOMETIMES, 0.45)
-        self.steps = dice.source.choices(kinds, cum_weights=weights, k=steps)
+        sometimes = SOMETIMES
+        if transactional:
+            self.metadata_max, self.members = METADATA_SIZE_MAX, 1 + dice.below(2)
+            self.outcomes, self.outcome_weights = _swarm(dice, transactions.RETURNED, OUTCOMES, 0.4)
+            always = always | transactions.ALWAYS
+            sometimes = {
+                kind: weight * transactions.SELDOM
+                for kind, weight in SOMETIMES.items()
+                if kind not in transactions.NEVER
+            }
+            sometimes |= transactions.SOMETIMES
+        kinds, weights = _swarm(dice, always, sometimes, 0.45)
+        return dice.source.choices(kinds, cum_weights=weights, k=count)
 
     def _crowd(self) -> None:
         """Many records of few keys at once over a small map: where tasks are parked, and maps are cut."""

@@ -19,6 +19,7 @@ from parallel_consumer_runtime.offsets import OffsetMap, decode, encode
 from tests.support.simulation.executor import Executor
 from tests.support.simulation.loop import Loop
 from tests.support.simulation.owner import Owner
+from tests.support.simulation.planted_transactions import BUGS
 
 # White-box by nature: each reaches into what it breaks.
 # pyright: reportPrivateUsage=false
@@ -272,11 +273,10 @@ def _still_producing(engine: Engine, task: Task) -> None:
 
 def _failed_delivery_is_done(executor: Executor) -> None:
     member, world = executor.member, executor.member.world
-    task = member.producing[0]
-    if world.calm or not world.dice.chance(world.plan.undelivered):
+    if member.transactions is not None or world.calm or not world.dice.chance(world.plan.undelivered):
         _acknowledge_one(executor)
         return
-    del member.producing[0]
+    task = member.producing.pop(0)
     executor._free(task)
     member.engine.acknowledge(task)
 
@@ -344,4 +344,5 @@ PLANTED = (
     Planted("never counts an acknowledgement", Engine, "acknowledge", _still_producing),
     Planted("takes a failed delivery for done", Executor, "acknowledge_one", _failed_delivery_is_done),
     Planted("loses retries that are due together", Engine, "wake_retries", _never_woken),
+    *(Planted(*bug) for bug in BUGS),
 )

@@ -16,6 +16,7 @@ ROUNDS_MAX = 300
 LEFTOVER_ROUNDS = 20
 """After everything became complete and committed: engines that handle a record again are done by then."""
 ROUND_S = 0.3
+SETTLED_MAX = 30
 SHOWN_MAX = 10
 
 
@@ -46,6 +47,7 @@ class Recovery:
                 finished += 1
                 left = {member.name: left for member in world.members if (left := NothingLeaks.idle(member))}
                 if not left:
+                    world.coordinator.seen.judge()
                     return
                 if finished == LEFTOVER_ROUNDS:
                     raise Broken(Anomaly.LEAK, str(left))
@@ -58,6 +60,9 @@ class Recovery:
         for number, member in list(world.group.members.items()):
             if member.ended:
                 world.expire(number)
+        for number in world.coordinator.open:
+            if all(member.number != number for member in world.members):
+                world.coordinator.time_out(number)
         if all(member.stopping for member in world.members):
             world.join()
         world.group.coordinate()
@@ -68,7 +73,10 @@ class Recovery:
         while member.requests:
             deliver(member)
         member.owner.turn()
+        if member.ended:
+            return
         member.loop.step(len(member.inbox))
+        self._settle(member)
         if self.world.dice.chance(0.5):
             member.loop.commit()
         for _ in range(1 + self.world.dice.below(8)):
@@ -81,12 +89,27 @@ class Recovery:
             member.executor.pull()
         member.loop.flow()
         member.loop.commit()
+        self._settle(member)
+
+    @staticmethod
+    def _settle(member: "Member") -> None:
+        """Let transactions go on as far as they can."""
+        if (transactions := member.transactions) is None:
+            return
+        for _ in range(SETTLED_MAX):
+            if member.ended or not transactions.busy:
+                break
+            for _ in range(len(transactions.client.way)):
+                transactions.deliver()
+            transactions.turn()
+            transactions.hear()
+            member.loop.step(len(member.inbox))
 
     def _finished(self) -> bool:
         world, group = self.world, self.world.group
         if group.wanted or group.busy or world.deleted:
             return False
-        if any(member.stopping or member.busy for member in world.members):
+        if any(member.stopping or member.busy for member in world.members) or world.coordinator.open:
             return False
         for key, log in world.logs.items():
             stored = group.stored.get(key)

@@ -44,6 +44,20 @@ EVENTS = (
     "paused by its user",
     "bounds changed",
     "gates changed",
+    "transaction committed",
+    "transaction aborted",
+    "transaction committed late",
+    "transaction timed out at the coordinator",
+    "transaction that took too long begun anew",
+    "call timed out",
+    "call applied, told as timed out",
+    "call refused: abort",
+    "call during another refused",
+    "call of an old epoch refused",
+    "result refused by the client",
+    "client's buffer full",
+    "open transaction ended by the next life",
+    "process ended by its transaction",
 )
 
 STATES = (
@@ -74,6 +88,12 @@ STATES = (
     "record gated",
     "record ignored",
     "commit of a partition refused, of others applied",
+    "result held by a cut",
+    "result of a partition that was given up not sent",
+    "group split when a cut began",
+    "transaction spoiled by a lost partition",
+    "partitions rewound",
+    "offsets of an open transaction waited for",
 )
 
 

@@ -17,6 +17,9 @@ from tests.support.simulation.member import Member
 from tests.support.simulation.plan import STEPS, Plan
 from tests.support.simulation.recovery import Recovery
 from tests.support.simulation.sometimes import no_counts
+from tests.support.simulation.transaction_coordinator import Coordinator
+from tests.support.simulation.transaction_faults import TransactionFaults
+from tests.support.simulation.transactional_plan import drawn
 
 
 class World:
@@ -29,7 +32,9 @@ class World:
 
     def __init__(self, seed: int, steps: int = STEPS) -> None:
         self.dice = Dice(seed)
-        self.plan = Plan(self.dice, steps)
+        self.transactional = drawn(seed)
+        """None: commits of offsets alone."""
+        self.plan = Plan(self.dice, steps, transactional=self.transactional is not None)
         self.now = 0.0
         self.calm = False
         """The liveness phase: no faults any more."""
@@ -44,6 +49,7 @@ class World:
         self.deleted: dict[PartitionKey, None] = {}
         """Topics that are being deleted: their partitions are given to nobody."""
         self.group = Group(self)
+        self.coordinator = Coordinator(self)
         self.members: list[Member] = []
         self._faults = Faults(self)
         self._steps: dict[str, Callable[[], None]] = {
@@ -57,7 +63,9 @@ class World:
             "flow": self._flow,
             "coordinate": self.group.coordinate,
             "clock": self._clock,
+            "transact": self._transact,
             **self._faults.by_name,
+            **TransactionFaults(self).by_name,
         }
 
     def run(self) -> str:
@@ -71,6 +79,8 @@ class World:
                 self.join()
             for _ in range(4):
                 self._produce()
+            if self.transactional is not None:
+                self.group.coordinate()
             steps = self._steps
             for kind in self.plan.steps:
                 self.now += 0.02
@@ -147,11 +157,15 @@ class World:
         for request in member.requests:
             if not request.applied and self.dice.chance(0.5):
                 self.group.apply(member, request.generation, request.entries)
+        if member.transactions is not None:
+            member.transactions.client.die()
         member.ended = True
         self.members.remove(member)
 
     def end(self, member: Member) -> None:
         """A process ended by itself; a dynamic member leaves the group, a static one does not."""
+        if member.transactions is not None:
+            member.transactions.client.die()
         member.ended = True
         self.members.remove(member)
         if self.group.members.get(member.number) is member and self.dice.chance(0.5):
@@ -240,10 +254,30 @@ class World:
         if (member := self._one_that_runs()) is not None:
             for _ in range(min(len(member.producing), 1 + self.dice.below(4))):
                 member.executor.acknowledge_one()
+            if member.transactions is not None:
+                member.transactions.hear()
 
     def _network(self) -> None:
-        if self.members and (member := self.dice.pick(self.members)).requests:
+        if not self.members:
+            return
+        member = self.dice.pick(self.members)
+        if member.requests:
             deliver(member)
+        if member.transactions is not None:
+            member.transactions.client.arrive()
+
+    def _transact(self) -> None:
+        busy = [m for m in self.members if m.transactions is not None and m.transactions.busy and not m.frozen]
+        if not busy:
+            self._owner()
+            self._loop()
+            return
+        member = self.dice.pick(busy)
+        assert member.transactions is not None
+        member.transactions.turn()
+        if self.now >= member.blocked_until and self.dice.chance(0.6):
+            member.transactions.hear()
+            member.loop.step(1 + self.dice.below(4))
 
     def _commit(self) -> None:
         if (member := self._one_that_runs()) is not None:
