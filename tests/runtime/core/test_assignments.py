@@ -253,8 +253,9 @@ def test_a_log_that_begins_anew_within_a_batch_is_handled_from_there() -> None:
     """Also in the first batch of an assignment, and above where that began: nothing of the new log is passed over."""
     engine = Engine("Unordered", WIDE, 10)
     engine.assign(P0, Ledger(0))
-    assert engine.offer(P0, records(P0, 5, 6, 3, 4))
-    assert [task.record.offset for task in iter(lambda: engine.take(0.0), None)] == [3, 4]
+    assert engine.offer(P0, records(P0, 5, 6, 3, 4), now=7.0)
+    tasks = list(iter(lambda: engine.take(8.0), None))
+    assert [(task.record.offset, task.offered_at) for task in tasks] == [(3, 7.0), (4, 7.0)]
 
 
 def test_with_gates_too_what_failed_is_tried_again_when_it_is_due() -> None:
