@@ -112,7 +112,7 @@ class Coordinator:
         self._abort(identity)
         identity.given_up = identity.epoch
         identity.epoch += 1
-        identity.recoverable = self.world.dice.chance(0.9)
+        identity.recoverable = self.world.dice.chance(0.75)
 
     def recover(self, number: int, epoch: int) -> int | None:
         """Give a producer whose transaction took too long another epoch, when it may have one."""

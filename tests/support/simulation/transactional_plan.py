@@ -8,11 +8,11 @@ from tests.support.simulation.dice import Dice
 SHARE = 0.16
 SALT = 0x7A5
 ALWAYS = {"owner": 40.0, "loop": 40.0, "transact": 60.0, "deliver": 25.0, "commit": 15.0, "coordinate": 9.0}
-SELDOM = 0.6
+SELDOM = 0.4
 """Other faults are drawn so much less often: a transaction takes many steps."""
 NEVER = ("recreate", "replace", "lose metadata", "garble metadata", "foreign metadata")
 """What takes the memory of what was done away from the broker: nobody can promise then that nothing is done twice."""
-SOMETIMES = {"time out": 8.0, "strike": 38.0, "lose": 24.0}
+SOMETIMES = {"time out": 11.0, "strike": 42.0, "lose": 24.0}
 RETURNED = {"done": 0.3, "results": 1.5}
 CALLS = {"time out": 0.4, "apply, time out": 1.2, "apply late": 5.0, "refuse": 0.7}
 """What becomes of one call to the coordinator, beside "now"."""
