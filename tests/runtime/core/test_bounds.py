@@ -5,7 +5,7 @@ import pytest
 from parallel_consumer_runtime.core import Bounds, Engine, Gates, GivenUp, Ledger, PartitionKey, Rates, Task
 from parallel_consumer_runtime.core.map_bounds import METADATA_MAX, map_bounds
 from parallel_consumer_runtime.handlers import Record
-from parallel_consumer_runtime.offsets import OffsetMap, encode
+from parallel_consumer_runtime.offsets import OffsetMap, decode, encode
 
 P0, P1 = PartitionKey("t", 0), PartitionKey("t", 1)
 BATCH = 10
@@ -150,12 +150,15 @@ def test_records_held_back_by_a_nearly_full_map_are_bounded() -> None:
 @pytest.mark.proves(8)
 @pytest.mark.parametrize("metadata_max", [64, 1024, METADATA_MAX, 32_767])
 def test_a_map_at_its_bounds_fits_whatever_the_brokers_take(metadata_max: int) -> None:
-    """Full of gaps, or as wide as it may be with every other offset missing, the map leaves a quarter of the room."""
+    """Full of gaps, or as wide as it may be with every other offset missing, the map leaves a quarter of the room, and is read back."""
     gaps, span = map_bounds(metadata_max)
     far_apart = tuple((first, first) for first in range(0, 100_000 * gaps, 100_000))
     every_other = tuple((first, first) for first in range(0, span, 2))
     for incomplete in (far_apart, every_other):
-        assert len(encode(OffsetMap(0, incomplete[-1][1] + 1, incomplete))) <= metadata_max * 3 / 4 + 16
+        map_ = OffsetMap(0, incomplete[-1][1] + 1, incomplete)
+        metadata = encode(map_)
+        assert len(metadata) <= metadata_max * 3 / 4 + 16
+        assert decode(metadata, 0) == map_
 
 
 @pytest.mark.proves(17)

@@ -182,9 +182,10 @@ def test_a_partition_is_paused_and_resumed_by_its_bytes() -> None:
 
 @pytest.mark.proves(8)
 def test_a_map_is_nearly_full_at_two_thirds_of_what_the_brokers_take() -> None:
-    """For the default of 4,096 characters: 256 gaps of two runs, and 16,000 bits."""
-    assert map_bounds() == (256, 16_000)
-    assert map_bounds(65_536) == (4_096, 256_000)
+    """64 gaps of two runs, or 4,000 bits, of 1,024 characters; and wherever more gaps than are read back would fit."""
+    assert map_bounds(1_024) == (64, 4_000)
+    assert map_bounds() == (256, 10_752)
+    assert map_bounds(32_767) == (2_047, 10_752)
 
 
 def in_flight(gaps_max: int, span_max: int, done: list[int]) -> tuple[Engine, dict[int, Task]]:
