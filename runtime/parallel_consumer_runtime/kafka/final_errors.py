@@ -1,10 +1,20 @@
-"""Which of the client's errors end the member, and in what words."""
+"""Which of the client's errors end the member, and in what words; and what to do about others."""
 
 from confluent_kafka import KafkaError
 
 from parallel_consumer_runtime.errors import PermanentError, TemporaryError
 
 _FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
+_ADVICE = {
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL: "; the group's other members share no assignor with this one: let spec.kafka.assignor "
+    "and spec.kafka.groupProtocol be theirs",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "; create the topic, or mend spec.kafka.topics",
+}
+
+
+def advice(error: KafkaError) -> str:
+    """Return what follows an error that the client tries to outlive: what to look at, as far as that is known."""
+    return _ADVICE.get(error.code(), "")
 
 
 def raise_if_final(error: KafkaError, instance: str) -> None:

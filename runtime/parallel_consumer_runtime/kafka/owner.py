@@ -26,7 +26,7 @@ from parallel_consumer_runtime.kafka.client_statistics import (
 )
 from parallel_consumer_runtime.kafka.committer import Committer
 from parallel_consumer_runtime.kafka.convert import Batch, to_batch
-from parallel_consumer_runtime.kafka.final_errors import raise_if_final
+from parallel_consumer_runtime.kafka.final_errors import advice, raise_if_final
 from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, Start, starts
 
 BATCH_RECORDS_MAX = 1000
@@ -300,7 +300,7 @@ class ConsumerOwner:
             self._tell_reachable(reachable=True)
             return True
         raise_if_final(error, self._instance)
-        _log.warning("the broker reports: %s", error)
+        _log.warning("the broker reports: %s%s", error.str(), advice(error))
         return False
 
     def _still_ours(self, keys: Mapping[PartitionKey, int]) -> set[PartitionKey]:
