@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from tests.support.mutation.report import UNEXPLAINED, page, reasons
+from tests.support.mutation.report import PAGE, UNEXPLAINED, page, reasons
 from tests.support.mutation.results import Results, Survivor
 from tests.support.mutation.tree import ROOT, without_decorators
 
@@ -61,3 +61,12 @@ def test_excuses_are_of_functions_that_exist() -> None:
         module, *_, name = function.split(".")
         source = (ROOT / "runtime" / "parallel_consumer_runtime" / "core" / f"{module}.py").read_text()
         assert re.search(rf"def {name}\b", source), function
+
+
+def test_the_page_is_of_a_run_that_was_good_enough() -> None:
+    """At least 85 of 100 changes are noticed, and each survivor is excused."""
+    text = PAGE.read_text()
+    found = re.search(r"\*\*([\d.]+)%\*\* of ([\d,]+) changes", text)
+    assert found
+    assert float(found.group(1)) >= 85
+    assert UNEXPLAINED not in text
