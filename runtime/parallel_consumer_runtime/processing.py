@@ -5,7 +5,6 @@ One place for members of the group and for replays, so that both mean the same b
 
 import base64
 import binascii
-import sys
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 
@@ -21,7 +20,7 @@ from parallel_consumer_runtime.core import (
     hashed,
     round_robin,
 )
-from parallel_consumer_runtime.core.map_bounds import map_bounds
+from parallel_consumer_runtime.core.map_bounds import NO_MAP, MapBounds, fitting_bounds, map_bounds
 from parallel_consumer_runtime.dispatch import Dispatcher
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler, Record
@@ -29,6 +28,7 @@ from parallel_consumer_runtime.importing import load_function
 from parallel_consumer_runtime.outcomes import CLOCK, Clock, Routes, Sender
 from parallel_consumer_runtime.retry_topic import NOT_BEFORE, Schedule
 from parallel_consumer_runtime.settings import (
+    CommitMode,
     DeadLetterSpec,
     LiveSettings,
     StaticSettings,
@@ -70,14 +70,12 @@ class Processing:
         clock: Clock = CLOCK,
     ) -> None:
         self._clock = clock
-        bounds = map_bounds(settings.kafka.offset_metadata_max_bytes if maps else sys.maxsize)
         self.engine = Engine(
             settings.ordering,
             bounds_of(live),
             live.concurrency.bounds[0],
             shard_of=_shard_of(settings.sub_partitions),
-            map_gaps_max=bounds.gaps,
-            map_span_max=bounds.span,
+            maps=_maps_of(settings) if maps else NO_MAP,
         )
         self._retries = settings.retry_topic is not None
         self.dispatcher = Dispatcher(
@@ -145,6 +143,11 @@ def policy_of(live: LiveSettings) -> RetryPolicy:
 def _shape_of(settings: StaticSettings) -> BatchShape | None:
     batch = settings.batch
     return None if batch is None else BatchShape(batch.size, batch.minimum, batch.linger, batch.same_key)
+
+
+def _maps_of(settings: StaticSettings) -> MapBounds:
+    size_max = settings.kafka.offset_metadata_max_bytes
+    return fitting_bounds(size_max) if settings.commit_mode == CommitMode.TRANSACTIONAL else map_bounds(size_max)
 
 
 def _given_up_of(spec: DeadLetterSpec | None) -> GivenUp | None:

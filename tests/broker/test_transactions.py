@@ -164,3 +164,19 @@ def test_an_open_transaction_is_seen_by_nobody(
         members.wait_status(0, lambda status: status.results == 1_000, "has produced everything again")
         assert members.terminate(0) == 0
     assert_each_once(counted(kafka, results_topic), 1_000)
+
+
+def test_brokers_that_take_less_metadata_end_the_member_and_it_names_the_field(tmp_path: Path) -> None:
+    """A map that is cut would let results be seen twice: the member ends instead, and nothing is committed without its map."""
+    with KafkaBroker(properties={"offset.metadata.max.bytes": "8"}) as small:
+        small.create_topic("in", 1)
+        small.create_topic("out", RESULT_PARTITIONS)
+        traffic = Traffic(small.bootstrap, "in")
+        # Every third waits for the one before it: the others overtake them, and only a map can tell of those.
+        traffic.send((f"key-{number if number % 3 else 0}", b"%d" % number) for number in range(5_000))
+        with Members("small", transactional(small, "in", "group", "out"), tmp_path, work_ms=5) as members:
+            running = members.start(0)
+            wait_until(lambda: running.process.exit_code is not None, "it ended", 60, state=running.process.tail)
+            assert running.process.exit_code == 75
+            assert "let spec.kafka.offsetMetadataMaxBytes be no more than" in running.process.tail()
+        assert max(counted(small, "out").values(), default=1) == 1

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from parallel_consumer_runtime.core import Bounds, Engine, Ledger, PartitionKey, Task
+from parallel_consumer_runtime.core.map_bounds import MapBounds
 from parallel_consumer_runtime.handlers import Record
 from parallel_consumer_runtime.offsets import OffsetMap, decode, encode_within
 
@@ -37,7 +38,7 @@ class EngineMachine(RuleBasedStateMachine):
     )
     def make(self, ordering: str, gaps: int, limit: int) -> None:
         self.ordering = ordering
-        self.engine = Engine(ordering, AN_ENGINE, limit, map_gaps_max=gaps, map_span_max=2 if gaps < 256 else 16_000)
+        self.engine = Engine(ordering, AN_ENGINE, limit, maps=MapBounds(gaps, 2 if gaps < 256 else 16_000))
         for key in PARTITIONS:
             self.assign_or_revoke(key, 4096)
 

@@ -14,7 +14,7 @@ from parallel_consumer_runtime.core.batches import BatchShape, Linger
 from parallel_consumer_runtime.core.figures import Bounds, EngineStatistics, Flow
 from parallel_consumer_runtime.core.gates import Gates
 from parallel_consumer_runtime.core.ledger import Ledger
-from parallel_consumer_runtime.core.map_bounds import MAP_GAPS_MAX, MAP_SPAN_MAX
+from parallel_consumer_runtime.core.map_bounds import MapBounds, map_bounds
 from parallel_consumer_runtime.core.partition import Partition, PartitionCommit, PartitionKey
 from parallel_consumer_runtime.core.retries import DelayHeap
 from parallel_consumer_runtime.core.shards import (
@@ -32,6 +32,8 @@ from parallel_consumer_runtime.core.subpartitions import ShardOf
 from parallel_consumer_runtime.core.turnstile import Turnstile, Verdict
 from parallel_consumer_runtime.handlers import Record
 
+MAPS = map_bounds()
+
 
 class Engine:
     """All assigned partitions of one member.
@@ -41,8 +43,7 @@ class Engine:
         bounds: how much may wait or run.
         limit: tasks that may be with the handler at once.
         shard_of: what a record's shard is under Key ordering; None for its key.
-        map_gaps_max: gaps of a partition's map above which it may be nearly full.
-        map_span_max: offsets of a map above which it may be nearly full.
+        maps: how long a partition's map may become.
     """
 
     def __init__(
@@ -52,15 +53,13 @@ class Engine:
         limit: int,
         *,
         shard_of: ShardOf | None = None,
-        map_gaps_max: int = MAP_GAPS_MAX,
-        map_span_max: int = MAP_SPAN_MAX,
+        maps: MapBounds = MAPS,
     ) -> None:
         self.ordering = ordering
         self.bounds = bounds
         self.limit = limit
         self._shard_of = shard_of if ordering == "Key" else None
-        self._map_gaps_max = map_gaps_max
-        self._map_span_max = map_span_max
+        self.maps = maps
         self.halted = False
         """Nothing is handed out: paused by its user, or closing."""
         self.outlet_full = False
@@ -196,7 +195,7 @@ class Engine:
             task = ready.popleft()
             partition = task.partition
             ledger = partition.ledger
-            if ledger.gaps > self._map_gaps_max and self._map_full(task, ledger):
+            if ledger.gaps > self.maps.gaps and self.maps.hold(task.record.offset, ledger):
                 heappush(partition.parked, (task.record.offset, task))
                 continue
             if turnstile is not None and (verdict := turnstile.admit(task, now)) is not Verdict.START:
@@ -400,7 +399,7 @@ class Engine:
         head = tasks[0]
         partition, turnstile = head.partition, self._turnstile
         while len(tasks) < room and (task := first_behind(head, partition.shards)) is not None:
-            if partition.ledger.gaps > self._map_gaps_max and self._map_full(task, partition.ledger):
+            if partition.ledger.gaps > self.maps.gaps and self.maps.hold(task.record.offset, partition.ledger):
                 break
             if turnstile is not None:
                 if not turnstile.open(now) or turnstile.judge(task, now) is not Verdict.START:
@@ -435,16 +434,11 @@ class Engine:
         task.partition.active += 1
         self._settle(task)
 
-    def _map_full(self, task: Task, ledger: Ledger) -> bool:
-        """Whether the task would lengthen a map that is nearly full; only asked when there are many gaps."""
-        return task.record.offset > ledger.highest and ledger.span > self._map_span_max
-
     def _unpark(self, partition: Partition) -> None:
-        """Hand out again what lies inside the map by now, and everything once the map is half empty."""
+        """Hand out again what the map has room for by now."""
         ledger, parked = partition.ledger, partition.parked
-        half_empty = ledger.gaps <= self._map_gaps_max // 2 or ledger.span <= self._map_span_max // 2
         freed: list[Task] = []
         # A record above may have completed since: then this one is a gap, and all behind it wait for it.
-        while parked and (half_empty or parked[0][0] <= ledger.highest):
+        while parked and self.maps.free(parked[0][0], ledger):
             freed.append(heappop(parked)[1])
         self._ready.extendleft(reversed(freed))

@@ -56,6 +56,11 @@ class Ledger:
         return len(self._incomplete)
 
     @property
+    def lowest(self) -> int:
+        """The lowest incomplete offset; asked while there is one."""
+        return next(iter(self._incomplete))
+
+    @property
     def committable(self) -> int | None:
         """The lowest incomplete offset, else one past the highest completed; None while nothing is known."""
         if self._incomplete:

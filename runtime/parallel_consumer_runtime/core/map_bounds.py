@@ -3,8 +3,11 @@
 Keeps: back-pressure acts before a commit's metadata would outgrow what the brokers take, not after.
 """
 
+import math
+import sys
 from typing import NamedTuple
 
+from parallel_consumer_runtime.core.ledger import Ledger
 from parallel_consumer_runtime.offsets.maps import RANGES_MAX
 
 METADATA_MAX = 4096
@@ -14,10 +17,27 @@ SPAN_MAX = RANGES_MAX * 2 * 7 // 8
 
 
 class MapBounds(NamedTuple):
-    """A map with more gaps and a wider span than these is nearly full."""
+    """A map with more gaps than `gaps` and a wider span than `span` is nearly full."""
 
     gaps: int
     span: int
+    reach: float = math.inf
+    """How far above its lowest incomplete offset a partition hands out, whatever its map is like."""
+
+    def hold(self, offset: int, ledger: Ledger) -> bool:
+        """Return whether an offset that was delivered must wait; asked when there are more gaps than `gaps`."""
+        return offset > ledger.highest and (ledger.span > self.span or offset - ledger.lowest >= self.reach)
+
+    def free(self, offset: int, ledger: Ledger) -> bool:
+        """Return whether an offset that was held back may go on: inside the map, or above one that is half empty by now."""
+        if offset <= ledger.highest:
+            return True
+        half_empty = ledger.gaps <= self.gaps // 2 or ledger.span <= self.span // 2
+        return half_empty and offset - ledger.lowest < self.reach
+
+
+NO_MAP = MapBounds(sys.maxsize, sys.maxsize)
+"""Nothing is committed."""
 
 
 def map_bounds(metadata_max: int = METADATA_MAX) -> MapBounds:
@@ -30,4 +50,9 @@ def map_bounds(metadata_max: int = METADATA_MAX) -> MapBounds:
     return MapBounds(metadata_max // 16, min(metadata_max * 125 // 32, SPAN_MAX))
 
 
-MAP_GAPS_MAX, MAP_SPAN_MAX = map_bounds()
+def fitting_bounds(metadata_max: int = METADATA_MAX) -> MapBounds:
+    """Return bounds with which the map always fits, whatever is in flight: where a cut map would let results be seen twice.
+
+    4.5 offsets a character as a bit set, of the 6 that there are, leave room for its head; and no more gaps than are believed.
+    """
+    return MapBounds(0, sys.maxsize, min(metadata_max * 9 // 2, 2 * RANGES_MAX))

@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from parallel_consumer_runtime.core import Act, End, PartitionCommit, Refusal, Transaction
 from parallel_consumer_runtime.core.transaction import RETRIED_FOR_S
 from parallel_consumer_runtime.errors import TemporaryError
 from parallel_consumer_runtime.kafka.librdkafka import send_offsets
-from parallel_consumer_runtime.kafka.metadata_limit import MetadataLimit
 from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, to_commit
 from parallel_consumer_runtime.kafka.producer import ResultProducer
 
@@ -32,6 +31,7 @@ _PAUSE_S = 0.1
 """Between two tries: a client that is busy with the call of before refuses at once, and would be asked without end."""
 
 _log = logging.getLogger(__name__)
+_TOO_LARGE = "let spec.kafka.offsetMetadataMaxBytes be no more than their offset.metadata.max.bytes"
 
 
 class TransactionalProducer(ResultProducer):
@@ -54,7 +54,7 @@ class TransactionalProducer(ResultProducer):
         super().__init__(config, loop, on_failure, atomic=True)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
         self._turn = asyncio.Lock()
-        self._metadata = MetadataLimit(metadata_max)
+        self._metadata_max = metadata_max
         self.committed = self.aborted = 0
         """Transactions since the start."""
         self.held_s = 0.0
@@ -135,7 +135,10 @@ class TransactionalProducer(ResultProducer):
                 await self._in_thread(self._producer.begin_transaction)
         except KafkaException as error:
             told = error.args[0]
-            self._metadata.heed(told)
+            if told.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+                # Cut, it would tell too little, and what it does not tell of would be produced again.
+                words = f"the brokers refuse {self._metadata_max} characters of a commit's metadata; {_TOO_LARGE}"
+                return Refusal(words, final=True)
             return Refusal(told.str(), again=told.retriable(), final=told.fatal())
         return None
 
@@ -146,7 +149,7 @@ class TransactionalProducer(ResultProducer):
         self._producer.begin_transaction()
 
     def _send_offsets(self, consumer: Consumer, planned: Sequence[PartitionCommit]) -> None:
-        positions = [to_commit(commit, self._metadata.size_max) for commit in planned]
+        positions = [to_commit(commit, self._metadata_max) for commit in planned]
         send_offsets(self._producer, consumer, positions, timeout_s=CALL_TIMEOUT_S)
 
     async def _in_thread(self, function: Callable[..., object], *arguments: Any) -> None:

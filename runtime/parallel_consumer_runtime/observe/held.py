@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from parallel_consumer_runtime.core import Partition
-from parallel_consumer_runtime.core.map_bounds import map_bounds
 from parallel_consumer_runtime.kafka.client_statistics import Ahead
 from parallel_consumer_runtime.processing import Processing
 from parallel_consumer_runtime.settings import LiveSettings, StaticSettings
@@ -35,7 +34,6 @@ def held(processing: Processing, settings: StaticSettings, live: LiveSettings, a
     engine, dispatcher, worker = processing.engine, processing.dispatcher, processing.worker.statistics
     statistics, bounds, outcomes = engine.statistics(), engine.bounds, dispatcher.outcomes
     partitions = engine.partitions.values()
-    gaps_max, span_max = map_bounds(settings.kafka.offset_metadata_max_bytes)
     stop = None if settings.dead_letter is None else settings.dead_letter.stop
     return (
         Held("concurrency", "Records that may be in flight now", engine.limit, live.concurrency.bounds[1]),
@@ -60,13 +58,13 @@ def held(processing: Processing, settings: StaticSettings, live: LiveSettings, a
             "map_gaps",
             "Gaps in the map of completed records, of the partition that has most",
             _most(partitions, lambda one: one.ledger.gaps),
-            gaps_max,
+            engine.maps.gaps or int(engine.maps.reach) // 2,
         ),
         Held(
             "map_span",
             "Offsets in the map of completed records, of the partition that has most",
             _most(partitions, lambda one: one.ledger.span),
-            span_max,
+            int(min(engine.maps.span, engine.maps.reach)),
         ),
         Held(
             "producing_bytes",

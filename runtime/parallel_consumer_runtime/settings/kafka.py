@@ -112,7 +112,8 @@ class KafkaSpec(SettingsModel):
     offset_metadata_max_bytes: Annotated[int, Field(ge=64, le=32_767)] = 4096
     """The brokers' offset.metadata.max.bytes: what a commit's map of completed records may take. 4096, the brokers' default. A
     partition hands out nothing new above its highest completed record before its map is full; with a larger one, more
-    records may overtake a slow one."""
+    records may overtake a slow one. With commitMode Transactional 4.5 records for each byte may, 12,288 at most, and brokers
+    that take less end the pod: a map that was cut would let results be seen twice."""
     config: ClientConfig = Field(default_factory=dict)
     """librdkafka properties for consumer and producer alike."""
     consumer_config: ClientConfig = Field(default_factory=dict)

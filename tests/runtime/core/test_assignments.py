@@ -3,6 +3,7 @@
 import pytest
 
 from parallel_consumer_runtime.core import BatchShape, Bounds, Engine, Gates, Ledger, PartitionKey, Rates, Task
+from parallel_consumer_runtime.core.map_bounds import MapBounds
 from parallel_consumer_runtime.handlers import Record
 
 WIDE = Bounds(1_000, 1_000, 10**9)
@@ -134,7 +135,7 @@ def test_what_waits_at_a_gate_of_a_closed_partition_frees_its_keys() -> None:
 
 def test_parked_records_go_with_their_partition() -> None:
     """Held back for a full map, then closed: their keys are free for whoever comes next."""
-    engine = Engine("Unordered", WIDE, 100, map_gaps_max=0, map_span_max=1)
+    engine = Engine("Unordered", WIDE, 100, maps=MapBounds(0, 1))
     partition = engine.assign(P0, Ledger(0))
     engine.offer(P0, records(P0, 0, 1, 2, 3, 4))
     tasks = [take(engine) for _ in range(3)]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parallel_consumer_runtime.core import Batch, BatchShape, Bounds, Engine, Gates, Ledger, PartitionKey, Rates, Task
+from parallel_consumer_runtime.core.map_bounds import MapBounds
 from parallel_consumer_runtime.handlers import Record
 
 WIDE = Bounds(1_000_000, 1_000_000, 10**9)
@@ -184,7 +185,7 @@ def test_a_batch_of_one_key_ends_where_its_key_must_wait() -> None:
 @pytest.mark.parametrize(("gaps_max", "first"), [(1, [1]), (2, [1, 3, 4])])
 def test_a_batch_of_one_key_ends_where_the_map_is_full(gaps_max: int, first: list[int]) -> None:
     """The bounds of the commit's map hold for the records behind the first one too: here it has two gaps."""
-    engine = Engine("Key", WIDE, 100, map_gaps_max=gaps_max, map_span_max=2)
+    engine = Engine("Key", WIDE, 100, maps=MapBounds(gaps_max, 2))
     engine.assign(P0, Ledger(0))
     offer(engine, [b"x", b"a", b"y", b"a", b"a"])
     x, head, y = (engine.take(0.0) for _ in range(3))

@@ -3,9 +3,9 @@
 import pytest
 
 from parallel_consumer_runtime.core import Bounds, Engine, Gates, GivenUp, Ledger, PartitionKey, Rates, Task
-from parallel_consumer_runtime.core.map_bounds import METADATA_MAX, map_bounds
+from parallel_consumer_runtime.core.map_bounds import METADATA_MAX, MapBounds, fitting_bounds, map_bounds
 from parallel_consumer_runtime.handlers import Record
-from parallel_consumer_runtime.offsets import OffsetMap, decode, encode
+from parallel_consumer_runtime.offsets import OffsetMap, decode, encode, encode_within
 
 P0, P1 = PartitionKey("t", 0), PartitionKey("t", 1)
 BATCH = 10
@@ -124,7 +124,7 @@ def test_records_that_wait_at_a_gate_are_bounded() -> None:
 @pytest.mark.proves(8)
 def test_records_held_back_by_a_nearly_full_map_are_bounded() -> None:
     """Every second record stays incomplete: what is held back fills the buffer, and all of it runs once the map shrinks."""
-    engine = Engine("Key", Bounds(400, 1000, 10**6), 10_000, map_gaps_max=4, map_span_max=8)
+    engine = Engine("Key", Bounds(400, 1000, 10**6), 10_000, maps=MapBounds(4, 8))
     partition = engine.assign(P0, Ledger(0))
     came, kept = 0, list[Task]()
     for _ in range(100):
@@ -151,7 +151,7 @@ def test_records_held_back_by_a_nearly_full_map_are_bounded() -> None:
 @pytest.mark.parametrize("metadata_max", [64, 1024, METADATA_MAX, 32_767])
 def test_a_map_at_its_bounds_fits_whatever_the_brokers_take(metadata_max: int) -> None:
     """Full of gaps, or as wide as it may be with every other offset missing, the map leaves a quarter of the room, and is read back."""
-    gaps, span = map_bounds(metadata_max)
+    gaps, span, _ = map_bounds(metadata_max)
     far_apart = tuple((first, first) for first in range(0, 100_000 * gaps, 100_000))
     every_other = tuple((first, first) for first in range(0, span, 2))
     for incomplete in (far_apart, every_other):
@@ -159,6 +159,31 @@ def test_a_map_at_its_bounds_fits_whatever_the_brokers_take(metadata_max: int) -
         metadata = encode(map_)
         assert len(metadata) <= metadata_max * 3 / 4 + 16
         assert decode(metadata, 0) == map_
+
+
+@pytest.mark.proves(8, 26)
+@pytest.mark.parametrize("metadata_max", [64, 100, METADATA_MAX, 32_767])
+@pytest.mark.parametrize("every", [2, 3, 7, 64])
+def test_a_map_fits_whatever_is_in_flight_where_none_may_be_cut(metadata_max: int, every: int) -> None:
+    """Everything runs at once and one of some completes: what lies too far above the lowest waits, and the map is whole."""
+    bounds = fitting_bounds(metadata_max)
+    engine = Engine("Unordered", Bounds(10**6, 10**6, 10**9), 10**6, maps=bounds)
+    partition = engine.assign(P0, Ledger(0))
+    engine.offer(P0, records(P0, 0, 20_000))
+    tasks = list(iter(lambda: engine.take(0.0), None))
+    assert len(tasks) == bounds.reach
+    for task in tasks:
+        if task.record.offset % every:
+            engine.complete(task)
+    assert engine.take(0.0) is None
+    plan = partition.plan()
+    assert plan is not None
+    whole = OffsetMap(plan.offset, plan.highest, plan.incomplete)
+    metadata, written = encode_within(whole, metadata_max)
+    assert written == whole
+    assert decode(metadata, plan.offset).incomplete == plan.incomplete
+    engine.complete(tasks[0])
+    assert run_all(engine) == every, "as many more as the lowest has moved up"
 
 
 @pytest.mark.proves(17)

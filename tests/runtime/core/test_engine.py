@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from parallel_consumer_runtime.core import Bounds, Engine, Ledger, PartitionKey, Task
-from parallel_consumer_runtime.core.map_bounds import MAP_GAPS_MAX, MAP_SPAN_MAX
+from parallel_consumer_runtime.core.map_bounds import MapBounds, map_bounds
 from parallel_consumer_runtime.handlers import Record
 
 WIDE = Bounds(100_000, 100_000, 10**9)
@@ -49,7 +49,7 @@ class EngineMachine(RuleBasedStateMachine):
         span=st.integers(0, 6),
     )
     def begin(self, ordering: str, limit: int, gaps: int, span: int) -> None:
-        self.engine = Engine(ordering, WIDE, limit, map_gaps_max=gaps, map_span_max=span)
+        self.engine = Engine(ordering, WIDE, limit, maps=MapBounds(gaps, span))
 
     @rule(partition=st.sampled_from([0, 1]))
     def assign(self, partition: int) -> None:
@@ -261,11 +261,11 @@ def test_a_map_that_is_nearly_full_holds_new_offsets_back_until_it_shrinks() -> 
     partition = engine.assign(P0, Ledger(0))
     stuck: list[Task] = []
     offset = 0
-    while partition.ledger.gaps <= MAP_GAPS_MAX or partition.ledger.span <= MAP_SPAN_MAX:
+    while partition.ledger.gaps <= map_bounds().gaps or partition.ledger.span <= map_bounds().span:
         engine.offer(P0, [record(0, offset, None)])
         task = engine.take(0.0)
         assert task is not None
-        if offset % 60 == 0:
+        if offset % 40 == 0:
             stuck.append(task)
         else:
             engine.complete(task)
@@ -280,7 +280,7 @@ def test_a_map_that_is_nearly_full_holds_new_offsets_back_until_it_shrinks() -> 
 
 def test_a_record_held_back_is_handed_out_once_it_is_a_gap() -> None:
     """Held back for a full map, then passed by a later record that was running already: nothing may wait for ever."""
-    engine = Engine("Key", WIDE, 10, map_gaps_max=1, map_span_max=3)
+    engine = Engine("Key", WIDE, 10, maps=MapBounds(1, 3))
     engine.assign(P0, Ledger(0))
     keys = [b"a", b"x", b"b", b"y", b"a", b"c", b"d"]
     engine.offer(P0, [record(0, offset, key) for offset, key in enumerate(keys)])

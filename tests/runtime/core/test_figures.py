@@ -1,5 +1,7 @@
 """What the engine says of itself: every counter of one snapshot, and what it asks the owner to fetch."""
 
+import math
+
 import pytest
 
 from parallel_consumer_runtime.core import (
@@ -12,7 +14,7 @@ from parallel_consumer_runtime.core import (
     Rates,
     Task,
 )
-from parallel_consumer_runtime.core.map_bounds import map_bounds
+from parallel_consumer_runtime.core.map_bounds import MapBounds, fitting_bounds, map_bounds
 from parallel_consumer_runtime.handlers import Record
 
 P0, P1 = PartitionKey("t", 0), PartitionKey("t", 1)
@@ -183,14 +185,21 @@ def test_a_partition_is_paused_and_resumed_by_its_bytes() -> None:
 @pytest.mark.proves(8)
 def test_a_map_is_nearly_full_at_two_thirds_of_what_the_brokers_take() -> None:
     """64 gaps of two runs, or 4,000 bits, of 1,024 characters; and wherever more gaps than are read back would fit."""
-    assert map_bounds(1_024) == (64, 4_000)
-    assert map_bounds() == (256, 10_752)
-    assert map_bounds(32_767) == (2_047, 10_752)
+    assert map_bounds(1_024) == (64, 4_000, math.inf)
+    assert map_bounds() == (256, 10_752, math.inf)
+    assert map_bounds(32_767) == (2_047, 10_752, math.inf)
+
+
+@pytest.mark.proves(8)
+def test_a_map_that_must_fit_bounds_how_far_records_overtake() -> None:
+    """4.5 offsets a character, and no more than 6,144 gaps of one."""
+    assert fitting_bounds(64).reach == 288
+    assert fitting_bounds().reach == 12_288
 
 
 def in_flight(gaps_max: int, span_max: int, done: list[int]) -> tuple[Engine, dict[int, Task]]:
     """Return an engine with twelve of twenty records started, these completed, and the rest held back."""
-    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, map_gaps_max=gaps_max, map_span_max=span_max)
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, maps=MapBounds(gaps_max, span_max))
     engine.assign(P0, Ledger(0))
     engine.offer(P0, records(P0, 0, 20))
     tasks = {task.record.offset: task for task in (take(engine) for _ in range(12))}
@@ -225,7 +234,7 @@ def test_what_a_full_map_held_back_goes_on_when_it_spans_half() -> None:
 
 def test_the_last_offset_of_a_map_makes_it_no_longer() -> None:
     """It is incomplete in the map already: nothing holds it back."""
-    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, map_gaps_max=0, map_span_max=1)
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, maps=MapBounds(0, 1))
     engine.assign(P0, Ledger(10, 20, [(10, 10), (20, 20)]))
     engine.offer(P0, records(P0, 10, 12))
     assert [task.record.offset for task in iter(lambda: engine.take(0.0), None)] == [10, 20]
@@ -234,7 +243,7 @@ def test_the_last_offset_of_a_map_makes_it_no_longer() -> None:
 
 def test_a_map_with_as_many_gaps_as_are_allowed_holds_nothing_back() -> None:
     """One more does."""
-    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, map_gaps_max=2, map_span_max=1)
+    engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, maps=MapBounds(2, 1))
     engine.assign(P0, Ledger(0))
     engine.offer(P0, records(P0, 0, 8))
     tasks = [take(engine) for _ in range(5)]

@@ -35,9 +35,7 @@ class Member:
         self.number = number
         world.lives += 1
         self.name = f"m{number}.{world.lives}"
-        self.engine = Engine(
-            plan.ordering, plan.bounds, plan.limit, map_gaps_max=plan.map_gaps_max, map_span_max=plan.map_span_max
-        )
+        self.engine = Engine(plan.ordering, plan.bounds, plan.limit, maps=plan.maps)
         self.frozen = False
         self.blocked_until = 0.0
         """The event loop stands still, the owner thread does not."""

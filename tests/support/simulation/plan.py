@@ -1,6 +1,9 @@
 """What one seed's run looks like: sizes, bounds, and which faults it knows, each with its own weight."""
 
+import sys
+
 from parallel_consumer_runtime.core import BatchShape, Bounds, PartitionKey, RetryPolicy
+from parallel_consumer_runtime.core.map_bounds import MapBounds, map_bounds
 from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX
 from tests.support.simulation import transactional_plan as transactions
 from tests.support.simulation.dice import Dice
@@ -81,8 +84,8 @@ class Plan:
         self.batch_max = pick((2, 4, 8))
         self.bounds = Bounds(pick((2, 4, 8, 40)), pick((6, 12, 100)), pick((40, 1000)))
         self.small_map = chance(0.75)
-        self.map_gaps_max = pick((0, 0, 1, 2)) if self.small_map else 256
-        self.map_span_max = pick((1, 2, 4, 9)) if self.small_map else 16_000
+        gaps, span = pick((0, 0, 1, 2)), pick((1, 2, 4, 9))
+        self.maps = MapBounds(gaps, span) if self.small_map else map_bounds()
         self.metadata_max = pick((8, 8, 12)) if chance(0.5) else METADATA_SIZE_MAX
         self.holes = 0.02
         """Share of records that are followed by a long hole."""
@@ -117,6 +120,8 @@ class Plan:
         sometimes = SOMETIMES
         if transactional:
             self.metadata_max, self.members = METADATA_SIZE_MAX, 1 + dice.below(2)
+            # As `fitting_bounds` are, for short logs.
+            self.maps = MapBounds(0, sys.maxsize, dice.pick((3, 6, 12, 10_000)))
             self.outcomes, self.outcome_weights = _swarm(dice, transactions.RETURNED, OUTCOMES, 0.4)
             always = always | transactions.ALWAYS
             sometimes = {
@@ -132,12 +137,12 @@ class Plan:
         """Many records of few keys at once over a small map: where tasks are parked, and maps are cut."""
         self.ordering, self.small_map, self.keys = "Key", True, [b"k%d" % number for number in range(5)]
         self.limit, self.batch_max, self.bounds = 16, 8, Bounds(40, 100, 1000)
-        self.map_gaps_max, self.map_span_max = 0, 2
+        self.maps = MapBounds(0, 3)
 
     def _spread_out(self) -> None:
         """Long maps that the broker does not take."""
         self.ordering, self.small_map, self.metadata_max = "Unordered", False, 8
-        self.map_gaps_max, self.map_span_max = 256, 16_000
+        self.maps = map_bounds()
         self.limit, self.batch_max, self.bounds = 16, 8, Bounds(40, 100, 1000)
         self.slow, self.holes = 0.2, 0.15
         self.spread, self.keys, self.members = True, [b"k%d" % number for number in range(8)], 1

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from parallel_consumer_runtime.core import Engine, Flow, Ledger, Partition, PartitionCommit, PartitionKey, Task
+from parallel_consumer_runtime.core.map_bounds import MapBounds
 from parallel_consumer_runtime.core.retries import DelayHeap
 from parallel_consumer_runtime.core.shards import Group, release
 from parallel_consumer_runtime.handlers import Record
@@ -259,12 +260,17 @@ def _one_over_the_limit(engine: Engine, now: float) -> Task | None:
 
 def _only_when_half_empty(engine: Engine, partition: Partition) -> None:
     """A record that was held back waits although it has become a gap of the map."""
-    ledger = partition.ledger
-    if ledger.gaps <= engine._map_gaps_max // 2 or ledger.span <= engine._map_span_max // 2:
+    ledger, maps = partition.ledger, engine.maps
+    if ledger.gaps <= maps.gaps // 2 or ledger.span <= maps.span // 2:
         _unpark(engine, partition)
 
 
 _unpark = Engine._unpark
+
+
+def _never_free(maps: MapBounds, offset: int, ledger: Ledger) -> bool:
+    """Only the map's lower half frees what was held back for its reach."""
+    return offset <= ledger.highest and maps.reach > 0
 
 
 def _still_producing(engine: Engine, task: Task) -> None:
@@ -340,6 +346,7 @@ PLANTED = (
     Planted("never pauses", Engine, "flow", _never_paused),
     Planted("never resumes", Engine, "flow", _never_resumed),
     Planted("runs one more than allowed", Engine, "take", _one_over_the_limit),
+    Planted("never lets out of reach what was held back", MapBounds, "free", _never_free),
     Planted("keeps parked what has become a gap", Engine, "_unpark", _only_when_half_empty),
     Planted("never counts an acknowledgement", Engine, "acknowledge", _still_producing),
     Planted("takes a failed delivery for done", Executor, "acknowledge_one", _failed_delivery_is_done),
