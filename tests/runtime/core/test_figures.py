@@ -232,6 +232,15 @@ def test_what_a_full_map_held_back_goes_on_when_it_spans_half() -> None:
     assert take(engine).record.offset == 12
 
 
+def test_what_was_held_back_is_free_once_it_lies_inside_a_map_however_full() -> None:
+    """It makes the map no longer, up to its last offset; the next one would."""
+    ledger = Ledger(0, 20, [(0, 0), (5, 5), (20, 20)])
+    full = MapBounds(0, 1)
+    assert [full.free(offset, ledger) for offset in (5, 20, 21)] == [True, True, False]
+    assert MapBounds(6, 1, 21).free(20, ledger)
+    assert not MapBounds(6, 1, 21).free(21, ledger), "half empty, and out of reach"
+
+
 def test_the_last_offset_of_a_map_makes_it_no_longer() -> None:
     """It is incomplete in the map already: nothing holds it back."""
     engine = Engine("Unordered", Bounds(1_000, 1_000, 10**6), 100, maps=MapBounds(0, 1))
