@@ -24,11 +24,6 @@ def changed(spec: ParallelConsumerSpec, **processing: Any) -> ParallelConsumerSp
     return ParallelConsumerSpec.model_validate(document)
 
 
-def committed(kafka: KafkaBroker, group: str, topic: str) -> int:
-    """Return the sum of the group's committed offsets."""
-    return sum(commit.offset for commit in kafka.committed(group, topic).values())
-
-
 def metric(members: Members, ordinal: int, name: str) -> float | None:
     """Return a metric's value, None while the member does not answer or has none."""
     for line in (members.get(ordinal, "/metrics") or "").splitlines():
@@ -93,11 +88,11 @@ def test_commits_by_interval(kafka: KafkaBroker, topic: str, group: str, tmp_pat
         Traffic(kafka.bootstrap, topic).send((f"key-{n}", b"x") for n in range(10_000))
         members.start(0)
         members.wait_status(0, lambda status: status.handled > 1000, "is in the middle")
-        wait_until(lambda: committed(kafka, group, topic) > 500, "a commit is seen in the middle", 10)
+        wait_until(lambda: kafka.committed_total(group, topic) > 500, "a commit is seen in the middle", 10)
         assert await_metric(members, "commits_total", lambda value: value >= 2, "grows") >= 2
         members.wait_status(0, lambda status: status.handled == 10_000, "handled everything", timeout_s=60)
         assert members.terminate(0) == 0
-    assert committed(kafka, group, topic) == 10_000
+    assert kafka.committed_total(group, topic) == 10_000
 
 
 @pytest.mark.proves(6)
@@ -110,7 +105,7 @@ def test_commits_by_count(kafka: KafkaBroker, topic: str, group: str, tmp_path: 
         Traffic(kafka.bootstrap, topic).send((f"key-{n}", b"x") for n in range(5000))
         members.start(0)
         began_s = time.monotonic()
-        wait_until(lambda: committed(kafka, group, topic) >= 4000, "commits by count", 30)
+        wait_until(lambda: kafka.committed_total(group, topic) >= 4000, "commits by count", 30)
         assert time.monotonic() - began_s < 30
 
 

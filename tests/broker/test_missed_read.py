@@ -53,7 +53,7 @@ def test_killed_between_handling_and_commit_only_what_no_commit_tells_is_handled
         traffic = Traffic(kafka.bootstrap, topic, members.history)
         traffic.send((f"key-{n % 300}", b"x") for n in range(WAVE))
         members.start(0)
-        wait_until(lambda: sum(c.offset for c in kafka.committed(group, topic).values()) == WAVE, "committed", 30)
+        wait_until(lambda: kafka.committed_total(group, topic) == WAVE, "committed", 30)
         live = members.apply(_with_commits_every(spec, 60.0))
         members.wait_status(0, lambda status: status.revision == live.revision, "commits no more")
         traffic.send((f"key-{n % 300}", b"x") for n in range(WAVE))
@@ -64,7 +64,7 @@ def test_killed_between_handling_and_commit_only_what_no_commit_tells_is_handled
         assert len(untold) > WAVE // 2, "the second wave was committed: the kill fell on the wrong side"
         members.apply(spec)
         members.start(0)
-        wait_until(lambda: sum(c.offset for c in kafka.committed(group, topic).values()) == 2 * WAVE, "committed", 30)
+        wait_until(lambda: kafka.committed_total(group, topic) == 2 * WAVE, "committed", 30)
         assert members.terminate(0) == 0
     events = read_history(members.history_path)
     again = _begun(events, "2")
@@ -103,7 +103,7 @@ def test_killed_between_commit_and_handling_nothing_that_was_polled_is_missed(
         assert all(decode(commits[p].metadata, commits[p].offset).highest > commits[p].offset for p in lowest)
         members.start(0)
         everything = WAVE + 58
-        wait_until(lambda: sum(c.offset for c in kafka.committed(group, topic).values()) == everything, "commits", 30)
+        wait_until(lambda: kafka.committed_total(group, topic) == everything, "commits", 30)
         assert members.terminate(0) == 0
     events = read_history(members.history_path)
     again = _begun(events, "2")

@@ -95,7 +95,7 @@ def test_a_replay_beside_a_running_group_handles_its_range_and_leaves_the_group_
         members.start(0)
         members.wait_status(0, lambda status: status.handled == RECORDS * PARTITIONS, "handled everything")
         total = RECORDS * PARTITIONS
-        wait_until(lambda: sum(one.offset for one in kafka.committed(group, topic).values()) == total, "committed", 30)
+        wait_until(lambda: kafka.committed_total(group, topic) == total, "committed", 30)
 
         def state() -> tuple[dict[int, Committed], GroupView]:
             return kafka.committed(group, topic), kafka.group(group)

@@ -68,7 +68,7 @@ def test_two_topics_are_consumed_by_one_group(kafka: KafkaBroker, topic: str, gr
         members.wait_status(0, lambda status: status.handled == 4000 and status.lag == 0, "handled both")
 
         def committed() -> list[int]:
-            return [sum(c.offset for c in kafka.committed(group, name).values()) for name in (topic, other)]
+            return [kafka.committed_total(group, name) for name in (topic, other)]
 
         wait_until(lambda: committed() == [2000, 2000], "everything is committed", 30)
         assert members.terminate(0) == 0
@@ -160,18 +160,14 @@ def test_a_topic_that_is_made_again_at_once_is_handled_from_its_start(  # noqa: 
         Traffic(kafka.bootstrap, topic).send(_some_records(1000))
         members.start(0)
         members.wait_status(0, lambda status: status.handled == 1000 and status.lag == 0, "handled the old topic")
-        wait_until(lambda: _committed(kafka, group, topic) == 1000, "the old topic is committed", 30)
+        wait_until(lambda: kafka.committed_total(group, topic) == 1000, "the old topic is committed", 30)
         replace_topic(kafka.bootstrap, topic, 4)
         Traffic(kafka.bootstrap, topic).send(_some_records(count))
         status = members.wait_status(0, lambda status: status.handled == 1000 + count, "handles the new topic")
         figure(f"{status.handled - 1000} of {count} handled, {status.rebalances} rebalances")
-        wait_until(lambda: _committed(kafka, group, topic) == count, "the new topic is committed", 30)
+        wait_until(lambda: kafka.committed_total(group, topic) == count, "the new topic is committed", 30)
         assert members.terminate(0) == 0
         members.start(0)
         status = members.wait_status(0, lambda status: len(status.partitions) == 4 and status.lag == 0, "came back")
         assert status.handled == 0
         assert members.terminate(0) == 0
-
-
-def _committed(kafka: KafkaBroker, group: str, topic: str) -> int:
-    return sum(commit.offset for commit in kafka.committed(group, topic).values())

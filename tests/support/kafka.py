@@ -186,6 +186,10 @@ class KafkaBroker:
             int(partition): one if isinstance(one, Committed) else Committed(**one) for partition, one in answer.items()
         }
 
+    def committed_total(self, group: str, topic: str) -> int:
+        """Return the sum of a topic's committed offsets."""
+        return sum(commit.offset for commit in self.committed(group, topic).values())
+
     def commit(self, group: str, topic: str, offsets: dict[int, Committed]) -> None:
         """Commit for a group without members; only for a broker that needs no prefix."""
         self._local_view().commit(group, topic, offsets)

@@ -127,9 +127,7 @@ def parse_commit(place: CommitPlace, value: bytes) -> CommitRecord:
         ValueError: the version is newer than this parser, or the record is cut short.
     """
     reader = _Reader(value)
-    version = reader.int16()
-    if not 0 <= version <= COMMITS_WITH_COMPACT_STRINGS:
-        raise ValueError(f"commit of version {version}; this parser knows up to {COMMITS_WITH_COMPACT_STRINGS}")
+    version = _version(reader, "commit", COMMITS_WITH_COMPACT_STRINGS)
     offset = reader.int64()
     if version >= COMMITS_WITH_LEADER_EPOCH:
         reader.int32()
@@ -156,9 +154,7 @@ def parse_group(group: str, value: bytes) -> GroupRecord:
         ValueError: the version is newer than this parser, or the record is cut short.
     """
     reader = _Reader(value)
-    version = reader.int16()
-    if not 0 <= version <= VALUE_VERSION_MAX:
-        raise ValueError(f"group metadata value of version {version}; this parser knows up to {VALUE_VERSION_MAX}")
+    version = _version(reader, "group metadata value", VALUE_VERSION_MAX)
     reader.string()  # protocol type
     generation = reader.int32()
     protocol = reader.string()
@@ -167,6 +163,13 @@ def parse_group(group: str, value: bytes) -> GroupRecord:
         reader.int64()
     members = tuple(_member(reader, version) for _ in range(reader.int32()))
     return GroupRecord(group=group, generation=generation, protocol=protocol, leader=leader, members=members)
+
+
+def _version(reader: _Reader, what: str, newest: int) -> int:
+    version = reader.int16()
+    if not 0 <= version <= newest:
+        raise ValueError(f"{what} of version {version}; this parser knows up to {newest}")
+    return version
 
 
 def _member(reader: _Reader, version: int) -> Member:

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, cast
 
 from parallel_consumer_runtime.core import Ledger, Partition, PartitionKey, Task
@@ -106,3 +106,14 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
             await scenario
 
     asyncio.run(bounded())
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Wait until a condition holds; the scenario's deadline bounds it."""
+    while not holds():  # noqa: ASYNC110 - what is waited for is outside of this process
+        await asyncio.sleep(0.005)
+
+
+def no_failure(failure: Exception) -> None:
+    """Fail the test: nothing here may end a member."""
+    raise AssertionError(failure)

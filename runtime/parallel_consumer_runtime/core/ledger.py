@@ -64,7 +64,7 @@ class Ledger:
     def committable(self) -> int | None:
         """The lowest incomplete offset, else one past the highest completed; None while nothing is known."""
         if self._incomplete:
-            return next(iter(self._incomplete))
+            return self.lowest
         if self.highest >= 0 and (self._base is None or self.highest >= self._base):
             return self.highest + 1
         return self._base
@@ -74,7 +74,7 @@ class Ledger:
         """Offsets from the lowest incomplete to the highest completed: the length of a map."""
         if not self._incomplete:
             return 0
-        return max(0, self.highest - next(iter(self._incomplete)) + 1)
+        return max(0, self.highest - self.lowest + 1)
 
     def deliver(self, offset: int) -> bool:
         """Note a record that was polled. Return False when it is complete already, or not above `delivered`."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from parallel_consumer_runtime.core.ledger import Ledger
 from parallel_consumer_runtime.offsets.maps import RANGES_MAX
 
-METADATA_MAX = 4096
+METADATA_SIZE_MAX = 4096
 """Characters: the brokers' default of offset.metadata.max.bytes."""
 SPAN_MAX = RANGES_MAX * 2 * 7 // 8
 """Offsets of which every other may be missing: a map of so many ranges is still read back, with room for what is in flight."""
@@ -40,7 +40,7 @@ NO_MAP = MapBounds(sys.maxsize, sys.maxsize)
 """Nothing is committed."""
 
 
-def map_bounds(metadata_max: int = METADATA_MAX) -> MapBounds:
+def map_bounds(metadata_max: int = METADATA_SIZE_MAX) -> MapBounds:
     """Return the bounds of a map that is committed in so many characters.
 
     A gap costs two runs of 4 bytes, 10.7 characters as Base64; six offsets of a bit set cost one. A sixteenth as many gaps, or
@@ -50,7 +50,7 @@ def map_bounds(metadata_max: int = METADATA_MAX) -> MapBounds:
     return MapBounds(metadata_max // 16, min(metadata_max * 125 // 32, SPAN_MAX))
 
 
-def fitting_bounds(metadata_max: int = METADATA_MAX) -> MapBounds:
+def fitting_bounds(metadata_max: int = METADATA_SIZE_MAX) -> MapBounds:
     """Return bounds with which the map always fits, whatever is in flight: where a cut map would let results be seen twice.
 
     4.5 offsets a character as a bit set, of the 6 that there are, leave room for its head; and no more gaps than are believed.

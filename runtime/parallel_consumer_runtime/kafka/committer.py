@@ -9,8 +9,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from parallel_consumer_runtime.core import PartitionCommit
 from parallel_consumer_runtime.kafka.final_errors import raise_if_final
 from parallel_consumer_runtime.kafka.librdkafka import commit_async, commit_sync
-from parallel_consumer_runtime.kafka.metadata_limit import MetadataLimit
 from parallel_consumer_runtime.kafka.positions import to_commit
+
+_METADATA_MIN = 64
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class Committer:
         self._ours = ours
         self._instance = instance
         self._in_flight: list[PartitionCommit] | None = None
-        self._metadata = MetadataLimit(metadata_max)
+        self._metadata_max = metadata_max
 
     @property
     def in_flight(self) -> bool:
@@ -51,7 +52,7 @@ class Committer:
             return
         self._in_flight = commits
         try:
-            commit_async(consumer, [to_commit(commit, self._metadata.size_max) for commit in current])
+            commit_async(consumer, [to_commit(commit, self._metadata_max) for commit in current])
         except KafkaException as error:
             self._in_flight = None
             self._failed(commits, error.args[0])
@@ -61,7 +62,7 @@ class Committer:
         if not (current := self._current(commits)):
             return
         try:
-            commit_sync(consumer, [to_commit(commit, self._metadata.size_max) for commit in current])
+            commit_sync(consumer, [to_commit(commit, self._metadata_max) for commit in current])
         except KafkaException as error:
             self._failed(commits, error.args[0])
         else:
@@ -72,7 +73,7 @@ class Committer:
         if not commits or not (current := self._current(commits)):
             return
         try:
-            commit_sync(consumer, [to_commit(commit, self._metadata.size_max) for commit in current])
+            commit_sync(consumer, [to_commit(commit, self._metadata_max) for commit in current])
         except KafkaException as error:
             words = error.args[0].str()
             _log.warning("the last commit failed (%s): its records may be handled again", words)
@@ -101,6 +102,8 @@ class Committer:
         return current
 
     def _failed(self, commits: list[PartitionCommit], error: KafkaError) -> None:
-        self._metadata.heed(error)
+        if error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+            self._metadata_max = max(_METADATA_MIN, self._metadata_max // 2)
+            _log.warning("the broker's offset.metadata.max.bytes is smaller: maps are cut to %d", self._metadata_max)
         self._told(commits, error.str())
         raise_if_final(error, self._instance)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from parallel_consumer_runtime.errors import RuntimeFailure, TemporaryError
 from parallel_consumer_runtime.kafka.client_statistics import (
     FETCHED_KIB_MAX,
@@ -27,7 +28,7 @@ from parallel_consumer_runtime.kafka.client_statistics import (
 from parallel_consumer_runtime.kafka.committer import Committer
 from parallel_consumer_runtime.kafka.convert import Batch, to_batch
 from parallel_consumer_runtime.kafka.final_errors import advice, raise_if_final
-from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, Start, starts
+from parallel_consumer_runtime.kafka.positions import Start, starts
 
 BATCH_RECORDS_MAX = 1000
 POLL_TIMEOUT_S = 0.05

@@ -12,13 +12,11 @@ from typing import NamedTuple
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
 from parallel_consumer_runtime.core import Ledger, PartitionCommit, PartitionKey
-from parallel_consumer_runtime.core.map_bounds import METADATA_MAX
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from parallel_consumer_runtime.errors import TemporaryError
 from parallel_consumer_runtime.kafka.librdkafka import Position, committed
 from parallel_consumer_runtime.offsets import OffsetMap, OffsetMetadataError, decode, encode_within
 
-METADATA_SIZE_MAX = METADATA_MAX
-"""Characters; the brokers' default."""
 _LOOKUP_TIMEOUT_S = 5.0
 _LOOKUP_DEADLINE_S = 60.0
 """Longer than a transaction, and its end by the broker, that another member left open: until then the offsets are unstable."""

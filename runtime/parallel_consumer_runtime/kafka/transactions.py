@@ -17,10 +17,11 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from parallel_consumer_runtime.core import Act, End, PartitionCommit, Refusal, Transaction
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from parallel_consumer_runtime.core.transaction import RETRIED_FOR_S
 from parallel_consumer_runtime.errors import TemporaryError
 from parallel_consumer_runtime.kafka.librdkafka import send_offsets
-from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX, to_commit
+from parallel_consumer_runtime.kafka.positions import to_commit
 from parallel_consumer_runtime.kafka.producer import ResultProducer
 
 CALL_TIMEOUT_S = 10.0

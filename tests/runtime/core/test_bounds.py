@@ -3,7 +3,7 @@
 import pytest
 
 from parallel_consumer_runtime.core import Bounds, Engine, Gates, GivenUp, Ledger, PartitionKey, Rates, Task
-from parallel_consumer_runtime.core.map_bounds import METADATA_MAX, MapBounds, fitting_bounds, map_bounds
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX, MapBounds, fitting_bounds, map_bounds
 from parallel_consumer_runtime.handlers import Record
 from parallel_consumer_runtime.offsets import OffsetMap, decode, encode, encode_within
 
@@ -148,7 +148,7 @@ def test_records_held_back_by_a_nearly_full_map_are_bounded() -> None:
 
 
 @pytest.mark.proves(8)
-@pytest.mark.parametrize("metadata_max", [64, 1024, METADATA_MAX, 32_767])
+@pytest.mark.parametrize("metadata_max", [64, 1024, METADATA_SIZE_MAX, 32_767])
 def test_a_map_at_its_bounds_fits_whatever_the_brokers_take(metadata_max: int) -> None:
     """Full of gaps, or as wide as it may be with every other offset missing, the map leaves a quarter of the room, and is read back."""
     gaps, span, _ = map_bounds(metadata_max)
@@ -162,7 +162,7 @@ def test_a_map_at_its_bounds_fits_whatever_the_brokers_take(metadata_max: int) -
 
 
 @pytest.mark.proves(8, 26)
-@pytest.mark.parametrize("metadata_max", [64, 100, METADATA_MAX, 32_767])
+@pytest.mark.parametrize("metadata_max", [64, 100, METADATA_SIZE_MAX, 32_767])
 @pytest.mark.parametrize("every", [2, 3, 7, 64])
 def test_a_map_fits_whatever_is_in_flight_where_none_may_be_cut(metadata_max: int, every: int) -> None:
     """Everything runs at once and one of some completes: what lies too far above the lowest waits, and the map is whole."""

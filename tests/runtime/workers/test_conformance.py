@@ -13,15 +13,10 @@ from parallel_consumer_runtime.errors import PermanentError
 from parallel_consumer_runtime.handlers import Context, DeadLetter, Handler, Record, Result, Retry, Returned, Skip
 from parallel_consumer_runtime.importing import load_handler
 from parallel_consumer_runtime.workers import Pool, Worker, make_worker
-from tests.support.worker_source import Source, run
+from tests.support.worker_source import Source, no_failure, run
 
 KINDS = ("Async", "Thread", "Process")
 PROCESSES_MAX = 10
-
-
-def no_failure(failure: Exception) -> None:
-    """Fail the test: nothing here may end a member."""
-    raise AssertionError(failure)
 
 
 NO_POOL = Pool("", None, no_failure)

@@ -20,16 +20,11 @@ from parallel_consumer_runtime.workers.process_worker import HandlerProcessEnded
 from tests.support import plain_pipeline
 from tests.support.processes import TiedProcess
 from tests.support.waiting import wait_until
-from tests.support.worker_source import Source, run
+from tests.support.worker_source import Source, no_failure, run, until
 
 pytestmark = pytest.mark.proves(3)
 
 HANDLERS = "tests.support.worker_handlers"
-
-
-def no_failure(failure: RuntimeFailure) -> None:
-    """Fail the test: nothing here may end a member."""
-    raise AssertionError(failure)
 
 
 def worker_for(
@@ -46,12 +41,6 @@ def worker_for(
     worker.start()
     worker.wake(source.limit)
     return worker
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Wait until a condition holds; the scenario's deadline bounds it."""
-    while not holds():  # noqa: ASYNC110 - what is waited for is outside of this process
-        await asyncio.sleep(0.005)
 
 
 def children() -> set[int]:

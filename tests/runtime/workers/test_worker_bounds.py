@@ -1,8 +1,6 @@
 """What a worker may hold: coroutines, threads, processes, and what waits for a process; and how its processes fared."""
 
-import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,14 +8,9 @@ import pytest
 from parallel_consumer_runtime.importing import load_handler
 from parallel_consumer_runtime.workers import Pool, ProcessWorker, Worker, make_worker
 from parallel_consumer_runtime.workers.process_worker import PREFETCHED_MAX
-from tests.support.worker_source import Source, run
+from tests.support.worker_source import Source, no_failure, run, until
 
 HANDLERS = "tests.support.worker_handlers"
-
-
-def no_failure(failure: Exception) -> None:
-    """Fail the test: nothing here may end a member."""
-    raise AssertionError(failure)
 
 
 def started(kind: str, name: str, source: Source, *, processes: int = 2) -> Worker:
@@ -27,12 +20,6 @@ def started(kind: str, name: str, source: Source, *, processes: int = 2) -> Work
     worker.start()
     worker.wake(source.limit)
     return worker
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Wait until a condition holds; the scenario's deadline bounds it."""
-    while not holds():  # noqa: ASYNC110 - what is waited for is outside of this process
-        await asyncio.sleep(0.005)
 
 
 @pytest.mark.proves(3)

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from parallel_consumer_runtime.core import PartitionKey, Task
-from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from tests.support.simulation.failure import Anomaly, Broken
 from tests.support.simulation.log import Log
 

@@ -7,8 +7,8 @@ gives them out. A commit counts when its sender is a member and its generation i
 from typing import TYPE_CHECKING, NamedTuple
 
 from parallel_consumer_runtime.core import PartitionCommit, PartitionKey
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from parallel_consumer_runtime.kafka.librdkafka import Position
-from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX
 from parallel_consumer_runtime.offsets import decode
 from tests.support.simulation.checking import CommitsGoForward, NothingLost, Tenure
 from tests.support.simulation.log import Log

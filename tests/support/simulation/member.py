@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from parallel_consumer_runtime.core import Engine, Partition, PartitionKey, Task
-from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from tests.support.simulation.checking import OneAtATime, Tenure
 from tests.support.simulation.executor import Executor
 from tests.support.simulation.log import Log

@@ -3,8 +3,7 @@
 import sys
 
 from parallel_consumer_runtime.core import BatchShape, Bounds, PartitionKey, RetryPolicy
-from parallel_consumer_runtime.core.map_bounds import MapBounds, map_bounds
-from parallel_consumer_runtime.kafka.positions import METADATA_SIZE_MAX
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX, MapBounds, map_bounds
 from tests.support.simulation import transactional_plan as transactions
 from tests.support.simulation.dice import Dice
 

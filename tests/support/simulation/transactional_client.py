@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from parallel_consumer_runtime.core import Act, Group, PartitionCommit, Refusal, Undelivered
+from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from parallel_consumer_runtime.handlers import Result
 from parallel_consumer_runtime.kafka import positions
 from tests.support.simulation.group import Entry
@@ -162,7 +163,7 @@ class Client:
     def _send_offsets(self, planned: Planned) -> Answer | None:
         member = self.member
         entries = [
-            Entry(positions.to_commit(commit, positions.METADATA_SIZE_MAX), commit, member.tenures[commit.source], done)
+            Entry(positions.to_commit(commit, METADATA_SIZE_MAX), commit, member.tenures[commit.source], done)
             for commit, done in planned
         ]
         answer = self.coordinator.add_offsets(member, self.epoch, member.generation, entries)
