@@ -21,9 +21,10 @@ OUTSTANDING = 3
 
 
 class Tenure:
-    """What is known of one assignment in one process, beside the engine's own state."""
+    """What is known of one assignment in one process, and of one log that it read, beside the engine's own state."""
 
     __slots__ = (
+        "before",
         "blind",
         "done",
         "finished",
@@ -36,22 +37,32 @@ class Tenure:
         "unfinished",
     )
 
-    def __init__(self, log: Log, *, blind: bool) -> None:
+    def __init__(self, log: Log, *, blind: bool, before: "Tenure | None" = None) -> None:
         self.log = log
+        self.before = before
+        """Of the same assignment, and of the log that it read before this one."""
         self.blind = blind
         """The commit's map could not be read."""
         self.told = 0 if blind else log.settlements
         """How many commits of the log had been applied when its process read the last one."""
-        self.done: list[int] = []
-        """Offsets in the order in which they were done while the assignment counted."""
         self.finished: set[int] = set()
-        self.started: set[int] = set()
-        self.last: dict[Hashable, int] = {}
+        # Of the whole assignment: its offsets go on rising, or the engine begins another one.
+        self.done: list[tuple[Tenure, int]] = [] if before is None else before.done
+        """Offsets in the order in which they were done while the assignment counted."""
+        self.started: set[int] = set() if before is None else before.started
+        self.last: dict[Hashable, int] = {} if before is None else before.last
         """The highest offset of a shard that was started."""
-        self.unfinished: dict[Hashable, set[int]] = {}
+        self.unfinished: dict[Hashable, set[int]] = {} if before is None else before.unfinished
         """Offsets of a shard that were started and are not done."""
         self.settled_to = 0
         self.settled_epoch = log.settled_epoch
+
+    def of(self, life: object) -> "Tenure":
+        """Return what is known of the log with such a life."""
+        tenure = self
+        while tenure.log.life != life and tenure.before is not None:
+            tenure = tenure.before
+        return tenure
 
 
 def shard_of(task: Task, ordering: str) -> Hashable | None:
@@ -168,10 +179,10 @@ class NothingLost:
         log, offset, done = entry.tenure.log, entry.position.offset, entry.tenure.log.done
         if offset > max(log.end, log.mistaken):
             raise Broken(Anomaly.LOST, f"{log.key}: the commit {offset} is beyond the log's end {log.end}")
-        for passed in range(log.checked, offset):
+        for passed in range(log.checked, min(offset, log.end)):
             if log.slots[passed] is not None and passed not in done:
                 raise Broken(Anomaly.LOST, f"{log.key}: the commit {offset} passed {passed}, which is not done")
-        log.checked = max(log.checked, offset)
+        log.checked = max(log.checked, min(offset, log.end))
 
 
 class CommitsGoForward:

@@ -105,10 +105,10 @@ class Executor:
         for together in shards.values():
             shard = shard_of(together[0], world.plan.ordering)
             member.one_at_a_time.started(together, shard)
-            KeyOrder.started(together, member.tenures[together[0].partition], shard, world.plan.ignored)
+            KeyOrder.started(together, member.tenure_of(together[0]), shard, world.plan.ignored)
         slow = not world.calm and world.dice.chance(world.plan.slow)
         for task in tasks:
-            tenure = member.tenures[task.partition]
+            tenure = member.tenure_of(task)
             NothingTwice.started(task, tenure)
             tenure.started.add(task.record.offset)
             world.trace.append(f"S {member.name} {name(task)} {task.attempt}")
@@ -173,11 +173,11 @@ class Executor:
 
     def _settled(self, task: Task) -> None:
         """The record is done: whoever knows it, and whether or not the engine still counts it."""
-        tenure, offset = self.member.tenures[task.partition], task.record.offset
+        tenure, offset = self.member.tenure_of(task), task.record.offset
         if self.member.transactions is None:  # else it is done when its transaction is committed
             tenure.log.done.add(offset)
         if task.partition.live:
-            tenure.done.append(offset)
+            tenure.done.append((tenure, offset))
             tenure.finished.add(offset)
         if (shard := shard_of(task, self.member.world.plan.ordering)) is not None:
             tenure.unfinished[shard].discard(offset)

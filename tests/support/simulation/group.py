@@ -164,7 +164,11 @@ class Group:
         elif current:
             CommitsGoForward.applied(entry, stored)
             NothingLost.applied(entry)
-            self._settle(member, entry)
+            if offset <= log.end:
+                self._settle(member, entry)
+            else:  # it counts by the log that was here before: whoever reads it finds nothing there
+                log.unsettle(0)
+                log = Log(key)
         self.stored[key] = Stored(offset, metadata, log)
         self.world.trace.append(f"C {member.name} {topic} {partition} {offset} {metadata}")
 
@@ -182,7 +186,7 @@ class Group:
             log.unsettle(commit.offset)
         first = tenure.settled_to if tenure.settled_epoch == log.settled_epoch else 0
         log.settlements += 1
-        for offset in tenure.done[first : entry.done]:
-            if offset <= highest:
+        for of, offset in tenure.done[first : entry.done]:
+            if of is tenure and offset <= highest:
                 log.settled.setdefault(offset, log.settlements)
         tenure.settled_to, tenure.settled_epoch = max(entry.done, tenure.settled_to), log.settled_epoch

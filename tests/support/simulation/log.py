@@ -9,10 +9,23 @@ from parallel_consumer_runtime.handlers import Record
 class Log:
     """Records by offset; None is a hole: a transaction's marker, or compacted, or older than the log's start."""
 
-    __slots__ = ("checked", "done", "key", "mistaken", "settled", "settled_epoch", "settlements", "slots", "start")
+    __slots__ = (
+        "checked",
+        "done",
+        "key",
+        "life",
+        "mistaken",
+        "settled",
+        "settled_epoch",
+        "settlements",
+        "slots",
+        "start",
+    )
 
-    def __init__(self, key: PartitionKey) -> None:
+    def __init__(self, key: PartitionKey, life: int = 0) -> None:
         self.key = key
+        self.life = b"%d" % life
+        """Which of its topic's lives it is; the value of each of its records."""
         self.slots: list[Record | None] = []
         self.start = 0
         self.done: set[int] = set()
@@ -43,7 +56,7 @@ class Log:
 
     def append(self, key: bytes | None) -> None:
         """Produce one record."""
-        self.slots.append(Record(self.key.topic, self.key.partition, len(self.slots), key, b"v", -1, ()))
+        self.slots.append(Record(self.key.topic, self.key.partition, len(self.slots), key, self.life, -1, ()))
 
     def remove(self, offset: int) -> None:
         """Compact one record away."""

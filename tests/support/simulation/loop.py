@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from parallel_consumer_runtime.core import End, Partition, PartitionCommit, PartitionKey
+from parallel_consumer_runtime.core import End, Partition, PartitionKey
 from parallel_consumer_runtime.kafka.positions import Start
 from tests.support.simulation.checking import Bounded, Tenure
 from tests.support.simulation.log import Fetched, Log
@@ -108,7 +108,7 @@ class Loop:
             # Nothing tells the logs apart: no offset was passed again. What the old one's map calls complete is passed over.
             log.mistaken = max(log.mistaken, partition.ledger._mapped_to + 1)  # pyright: ignore[reportPrivateUsage]
             log.done.update(range(log.mistaken))
-            tenure.log = log
+            member.tenures[partition] = Tenure(log, blind=False, before=tenure)
 
     def on_revoking(self, drain: Drain) -> None:
         """Drain partitions before they are given up."""
@@ -171,7 +171,7 @@ class Loop:
             and (commits := self.member.engine.commits())
         ):
             self._committing = True
-            self.member.commands.append((self.member.owner.commit, (self._planned(commits), self.heard)))
+            self.member.commands.append((self.member.owner.commit, (self.member.planned(commits), self.heard)))
 
     def terminate(self) -> None:
         """SIGTERM: hand out nothing more, drain, commit, end."""
@@ -193,10 +193,6 @@ class Loop:
         drain.clean = drain.clean and end is not End.ABORTED
         drain.commits = []
 
-    def _planned(self, commits: list[PartitionCommit]) -> Planned:
-        tenures = self.member.tenures
-        return [(commit, tenures[commit.source], len(tenures[commit.source].done)) for commit in commits]
-
     def _answer_drains(self) -> None:
         member = self.member
         for drain in self._drains:
@@ -211,7 +207,7 @@ class Loop:
                     drain.asked = True
                     member.transactions.request(partial(self._drain_ended, drain))
                     continue
-                drain.commits = self._planned(member.engine.final_commits(drain.keys))
+                drain.commits = member.planned(member.engine.final_commits(drain.keys))
         self._drains = [drain for drain in self._drains if drain.commits is None and not drain.cancelled]
 
     def _close(self, keys: list[PartitionKey]) -> None:
@@ -223,4 +219,4 @@ class Loop:
             self._closed = True
             member.transactions.request(self._close_ended)
             return
-        member.owner.last_commits = (self._planned(member.engine.final_commits(keys)), self.heard)
+        member.owner.last_commits = (self.member.planned(member.engine.final_commits(keys)), self.heard)

@@ -1,17 +1,17 @@
 """One process of the group: its engine, and what lies between its two threads. It dies by being dropped."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from parallel_consumer_runtime.core import Engine, Partition, PartitionKey, Task
+from parallel_consumer_runtime.core import Engine, Partition, PartitionCommit, PartitionKey, Task
 from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from tests.support.simulation.checking import OneAtATime, Tenure
 from tests.support.simulation.executor import Executor
 from tests.support.simulation.log import Log
 from tests.support.simulation.loop import Loop
 from tests.support.simulation.owner import Owner
-from tests.support.simulation.request import Request
+from tests.support.simulation.request import Planned, Request
 from tests.support.simulation.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -84,6 +84,15 @@ class Member:
         self.owner = Owner(self)
         self.loop = Loop(self)
         self.executor = Executor(self)
+
+    def tenure_of(self, task: Task) -> Tenure:
+        """Return what is known of the assignment, and of the log, that a task belongs to."""
+        return self.tenures[task.partition].of(task.record.value)
+
+    def planned(self, commits: Iterable[PartitionCommit]) -> Planned:
+        """Return commits with what is known of their assignments as they are planned."""
+        tenures = self.tenures
+        return [(commit, tenures[commit.source], len(tenures[commit.source].done)) for commit in commits]
 
     @property
     def busy(self) -> bool:

@@ -60,8 +60,10 @@ class Recovery:
         for number, member in list(world.group.members.items()):
             if member.ended:
                 world.expire(number)
+        alive = [(member.number, member.transactions.client.epoch) for member in world.members if member.transactions]
         for number in world.coordinator.open:
-            if all(member.number != number for member in world.members):
+            # A newer life may have been fenced by one before it, which knows of no transaction.
+            if (number, world.coordinator.ids[number].epoch) not in alive:
                 world.coordinator.time_out(number)
         if all(member.stopping for member in world.members):
             world.join()

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from parallel_consumer_runtime.core import Partition
 from tests.support.simulation.failure import Anomaly, Broken
 from tests.support.simulation.log import Log
 
@@ -34,7 +35,7 @@ class ResultsSeen:
         self._due: dict[tuple[Log, int], int] = {}
         """How many results of a record have to be visible: it is committed as done."""
         self._last: dict[tuple[Log, Hashable], Produced] = {}
-        self._covered: dict[Tenure, int] = {}
+        self._covered: dict[Partition, int] = {}
         """How much of what an assignment has done was committed."""
         self._returned: dict[tuple[Tenure, int], int] = {}
 
@@ -46,11 +47,11 @@ class ResultsSeen:
         """A transaction becomes visible."""
         due: dict[tuple[Log, int], int] = {}
         for entry in entries:
-            tenure = entry.tenure
-            for offset in tenure.done[self._covered.get(tenure, 0) : entry.done]:
+            source = entry.commit.source
+            for tenure, offset in entry.tenure.done[self._covered.get(source, 0) : entry.done]:
                 due[tenure.log, offset] = self._returned.get((tenure, offset), 0)
                 tenure.log.done.add(offset)
-            self._covered[tenure] = max(entry.done, self._covered.get(tenure, 0))
+            self._covered[source] = max(entry.done, self._covered.get(source, 0))
         found: dict[tuple[Log, int], set[int]] = {}
         for one in results:
             place = (one.tenure.log, one.offset)

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from parallel_consumer_runtime.core import Act, Group, PartitionCommit, Refusal, Undelivered
+from parallel_consumer_runtime.core import Act, Group, Refusal, Undelivered
 from parallel_consumer_runtime.core.map_bounds import METADATA_SIZE_MAX
 from parallel_consumer_runtime.handlers import Result
 from parallel_consumer_runtime.kafka import positions
 from tests.support.simulation.group import Entry
+from tests.support.simulation.request import Planned
 from tests.support.simulation.results_seen import Produced
 from tests.support.simulation.transaction_coordinator import Answer
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from tests.support.simulation.transactional_plan import TransactionalPlan
 
 Effect = Callable[[], Answer | None]
-Planned = list[tuple[PartitionCommit, int]]
-"""What to commit, and how many records the assignment had done when it was planned."""
 TOPIC = "results"
 TIMED_OUT = Refusal("timed out", again=True)
 CONFLICT = Refusal("the call of before is not over", again=True)
@@ -71,10 +70,11 @@ class Client:
         assert group.source is not None
         assert isinstance(result.value, bytes)
         assert isinstance(result.key, bytes | None)
-        offset, number = map(int, result.value.split())
+        life, offset, number = result.value.split()
         # Of a batch of one key some may fail, and come after the others.
         shard = {"Key": result.key, "Partition": "all"}.get(world.plan.ordering) if world.plan.shape is None else None
-        self.way.append((Produced(self.member.tenures[group.source], offset, shard, number), group))
+        tenure = self.member.tenures[group.source].of(life)
+        self.way.append((Produced(tenure, int(offset), shard, int(number)), group))
         return True
 
     def deliver(self) -> None:
@@ -163,8 +163,8 @@ class Client:
     def _send_offsets(self, planned: Planned) -> Answer | None:
         member = self.member
         entries = [
-            Entry(positions.to_commit(commit, METADATA_SIZE_MAX), commit, member.tenures[commit.source], done)
-            for commit, done in planned
+            Entry(positions.to_commit(commit, METADATA_SIZE_MAX), commit, tenure, done)
+            for commit, tenure, done in planned
         ]
         answer = self.coordinator.add_offsets(member, self.epoch, member.generation, entries)
         self._used = self._used or answer is None

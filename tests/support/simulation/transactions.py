@@ -13,7 +13,8 @@ from parallel_consumer_runtime.core import Act, Cut, End, Outbox, PartitionKey, 
 from parallel_consumer_runtime.errors import TemporaryError
 from parallel_consumer_runtime.handlers import Result
 from tests.support.simulation.checking import name
-from tests.support.simulation.transactional_client import TOPIC, Client, Planned
+from tests.support.simulation.request import Planned
+from tests.support.simulation.transactional_client import TOPIC, Client
 
 if TYPE_CHECKING:
     from tests.support.simulation.member import Member
@@ -71,7 +72,9 @@ class Transactions:
         count, record = 1 + dice.below(self.plan.results_max), task.record
         if self.outbox.holding:
             member.world.note("result held by a cut", name(task))
-        results = [Result(record.key, b"%d %d" % (record.offset, n), (), None) for n in range(count)]
+        results = [
+            Result(record.key, b"%b %d %d" % (record.value or b"", record.offset, n), (), None) for n in range(count)
+        ]
         self.outbox.add(TOPIC, results, partial(self._delivered, task, count), task.partition)
         self._pump()
 
@@ -153,8 +156,7 @@ class Transactions:
                 world.note("transaction spoiled by a lost partition", member.name)
             self._act = self._asked = act
             if act is Act.OFFSETS and not self._planned:  # else it is asked for again
-                tenures = member.tenures
-                self._planned = [(commit, len(tenures[commit.source].done)) for commit in self.transaction.planned]
+                self._planned = member.planned(self.transaction.planned)
 
     def _rewind(self, keys: list[PartitionKey]) -> None:
         member = self.member
@@ -172,7 +174,7 @@ class Transactions:
         member.producing.remove(task)
         if error is None:
             world.note("results acknowledged", name(task))
-            world.coordinator.seen.returned(member.tenures[task.partition], task.record.offset, count)
+            world.coordinator.seen.returned(member.tenure_of(task), task.record.offset, count)
             member.executor.acknowledged(task)
         else:
             world.note("results not acknowledged", (name(task), error.words))

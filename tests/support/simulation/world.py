@@ -203,7 +203,7 @@ class World:
 
     def _renew(self, key: PartitionKey, forgotten: float) -> None:
         """Begin a log anew, with some records."""
-        log = self.logs[key] = Log(key)
+        log = self.logs[key] = Log(key, int(self.logs[key].life) + 1)
         before = self.group.stored.get(key)
         if self.dice.chance(forgotten):
             self.group.stored.pop(key, None)
