@@ -24,7 +24,7 @@ COVERED_BY = (
     *("--deselect", "tests/runtime/core/test_ledger.py::test_memory_follows_what_is_incomplete"),
 )
 """The tests that run every branch of the packages that pyproject.toml names under coverage."""
-_PYTEST = (sys.executable, "-m", "pytest", "-q")
+_PYTEST = (sys.executable, "-m", "pytest", "-q", "--tb=short")
 
 
 class Counts(NamedTuple):
