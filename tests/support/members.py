@@ -63,6 +63,10 @@ def spec_for(
     )
 
 
+class MemberEndedError(AssertionError):
+    """A process that was asked something has ended."""
+
+
 class Members:
     """The processes of one group; leaves none behind.
 
@@ -170,7 +174,7 @@ class Members:
         """Return what `/status` tells; None while it does not answer.
 
         Raises:
-            AssertionError: the process ended; holds the last lines of its output.
+            MemberEndedError: it did; holds the last lines of its output.
         """
         answer = self.get(ordinal, "/status")
         return None if answer is None else MemberStatus.model_validate(json.loads(answer))
@@ -179,7 +183,7 @@ class Members:
         """Return the body that a member's status server answers with; None while it is not there or not ready."""
         running = self._running[ordinal]
         if (code := running.process.exit_code) is not None:
-            raise AssertionError(f"{running.life.member} ended with {code}:\n{running.process.tail()}")
+            raise MemberEndedError(f"{running.life.member} ended with {code}:\n{running.process.tail()}")
         try:
             url = f"http://127.0.0.1:{running.port}{path}"
             with urllib.request.urlopen(url, timeout=REQUEST_TIMEOUT_S) as answer:

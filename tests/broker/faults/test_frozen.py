@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.support.group_run import GroupRun, steady_spec
 from tests.support.kafka import KafkaBroker
+from tests.support.members import MemberEndedError
 from tests.support.scale import scaled
 from tests.support.waiting import wait_until
 
@@ -59,7 +61,7 @@ def test_a_thawed_member_commits_nothing_of_what_it_lost(
                 if victim not in run.members.ordinals():
                     ended += 1
                     run.members.start(victim)
-            run.members.wait_status(victim, lambda status: bool(status.partitions), "owns partitions again")
+                    run.members.wait_status(victim, lambda status: bool(status.partitions), "owns partitions")
     told = f"{FREEZES} freezes, {ended} ended; recovered or ended after at most {max(recoveries):.1f} s"
     run.judged(figure, told=[told])
 
@@ -70,13 +72,18 @@ def _thawed(run: GroupRun, ordinal: int) -> float:
     began, losses = time.monotonic(), process.text().count(LOST)
     run.members.thaw(ordinal)
 
-    def settled() -> bool:
+    def joined() -> bool:
         # Its own words, in order: for a moment its status still tells what it had before the loss.
         text = process.text()
-        joined = text.count(LOST) > losses and f" assigned: {run.topic}[" in text.rpartition(LOST)[2]
-        return joined or process.exit_code is not None
+        if text.count(LOST) == losses or f" assigned: {run.topic}[" not in text.rpartition(LOST)[2]:
+            return False
+        status = run.members.status(ordinal)
+        return status is not None and bool(status.partitions)
 
-    wait_until(settled, "it joined again or ended", RECOVERY_MAX_S, state=process.tail)
+    with suppress(MemberEndedError):  # fenced by a commit of before, as it joined
+        wait_until(
+            lambda: process.exit_code is not None or joined(), "it joined or ended", RECOVERY_MAX_S, state=process.tail
+        )
     elapsed_s = time.monotonic() - began
     if process.exit_code is not None:
         run.members.reap(ordinal)
