@@ -153,4 +153,4 @@ class ResultProducer:
             failure = TemporaryError(f"the producer ended: {error.str()}")
             self._loop.call_soon_threadsafe(self._on_failure, failure)
         else:
-            _log.info("producer: %s", error)
+            _log.debug("producer: %s", error)  # the client writes a line of its own, and not every time
