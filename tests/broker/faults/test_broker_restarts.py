@@ -29,7 +29,7 @@ def test_a_killed_broker_costs_no_repeat_and_no_result_twice(
     broker.create_topic(results, 4)
     # The broker is up for a second or two between its deaths: the default heartbeat may miss all of these for a session.
     spec = steady_spec(
-        broker.bootstrap, endangered_topic, group, results=results, config={"heartbeat.interval.ms": "500"}
+        broker.bootstrap, endangered_topic, group, results=results, consumerConfig={"heartbeat.interval.ms": "500"}
     )
     run = GroupRun(broker, endangered_topic, group, tmp_path, spec=spec)
     waits: list[float] = []
