@@ -24,7 +24,7 @@ from parallel_consumer_runtime.kafka.transactions import CUT_TIMEOUT_S, Transact
 from parallel_consumer_runtime.observe import Board, Snapshot
 from parallel_consumer_runtime.observe.held import held
 from parallel_consumer_runtime.observe.slow import SlowWatch
-from parallel_consumer_runtime.observe.snapshot import head_of_line, partition_statuses
+from parallel_consumer_runtime.observe.snapshot import head_of_line, partition_statuses, produced_ends
 from parallel_consumer_runtime.pipeline import ScopedHandler
 from parallel_consumer_runtime.processing import Processing
 from parallel_consumer_runtime.settings import CommitMode, LiveSettings, MemberState, MemberStatus, StaticSettings
@@ -60,13 +60,18 @@ class Member:
         self._board = board
         self._producer: ResultProducer | None = None
         self._transactions: TransactionalProducer | None = None
+        told = [topic for topic in (settings.results_topic, settings.dead_letter_topic) if topic is not None]
         if settings.commit_mode == CommitMode.TRANSACTIONAL:
             self._transactions = TransactionalProducer(
-                producer_config(settings, name), loop, self.on_failure, settings.kafka.offset_metadata_max_bytes
+                producer_config(settings, name),
+                loop,
+                self.on_failure,
+                settings.kafka.offset_metadata_max_bytes,
+                told=told,
             )
             self._producer = self._transactions
         elif settings.results_topic or settings.dead_letter or settings.retry_topic:
-            self._producer = ResultProducer(producer_config(settings, name), loop, self.on_failure)
+            self._producer = ResultProducer(producer_config(settings, name), loop, self.on_failure, told=told)
         self._processing = Processing(name, settings, live, handler, self._producer, self.on_failure)
         self._engine, self._dispatcher = self._processing.engine, self._processing.dispatcher
         self._worker = self._processing.worker
@@ -371,6 +376,7 @@ class Member:
             lag=sum(lag for lag in lags if lag is not None) if known else None,
             kafka_reachable=self._reachable,
             partitions=partitions,
+            produced=[] if self._producer is None else produced_ends(self._producer.produced.ends()),
             head_of_line=head_of_line(oldest, now),
             at=time.time(),
             started_at=self._started_at,

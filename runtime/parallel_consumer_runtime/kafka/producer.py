@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,13 +13,14 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from parallel_consumer_runtime.core import Delivery, Group, Outbox, Partition, Undelivered
 from parallel_consumer_runtime.errors import TemporaryError
 from parallel_consumer_runtime.handlers import Result
+from parallel_consumer_runtime.kafka.produced import ProducedEnds
 
 POLL_TIMEOUT_S = 0.1
 FLUSH_TIMEOUT_S = 10.0
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 NEVER_TOO_LARGE_BYTES = 16_384
-"""A whole batch is refused for one record that is too large. A record of no more than this, or than one that was taken
+"""A whole batch is refused for one record that is too large. A record of no more than this, or than one that its topic took
 before, only shared the batch."""
 _PERMANENT = {
     KafkaError.INVALID_RECORD,
@@ -38,6 +39,7 @@ class ResultProducer:
         config: librdkafka properties.
         loop: the event loop on which `send` is called and deliveries are reported.
         on_failure: told once, on the loop, when the producer cannot go on.
+        told: topics whose ends are told.
         atomic: what is produced is part of transactions.
     """
 
@@ -47,6 +49,7 @@ class ResultProducer:
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[TemporaryError], None],
         *,
+        told: Collection[str] = (),
         atomic: bool = False,
     ) -> None:
         self._producer = Producer({**config, "error_cb": self._on_error})
@@ -58,9 +61,11 @@ class ResultProducer:
         # Filled by whichever thread serves the client, emptied by the loop.
         self._delivered: deque[tuple[Group, Undelivered | None]] = deque()
         self._scheduled = False
+        self._atomic = atomic
         self.outbox = Outbox(atomic=atomic)
-        self._taken_bytes = NEVER_TOO_LARGE_BYTES
-        """The size of the largest record that a broker took."""
+        self.produced = ProducedEnds(told, atomic=atomic)
+        self._taken_bytes: dict[str, int] = {}
+        """The size of the largest record that each topic took: the bound is a topic's, and dead letters may be larger than results."""
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -96,7 +101,11 @@ class ResultProducer:
             extra["headers"] = list(result.headers)
         try:
             self._producer.produce(
-                topic, result.value, result.key, on_delivery=partial(self._on_delivery, group), **extra
+                topic,
+                result.value,
+                result.key,
+                on_delivery=partial(self._on_delivery, group, self.produced.of(topic)),
+                **extra,
             )
         except BufferError:
             return False
@@ -116,13 +125,26 @@ class ResultProducer:
         self._hand_over()
         self._loop.call_soon_threadsafe(self._stopped.set)
 
-    def _on_delivery(self, group: Group, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(
+        self, group: Group, ends: dict[int, int] | None, error: KafkaError | None, message: Message
+    ) -> None:
         size_bytes = len(message.value() or b"") + len(message.key() or b"")
+        topic = message.topic() or ""
+        taken_bytes = self._taken_bytes.get(topic, NEVER_TOO_LARGE_BYTES)
         if error is None:
-            self._taken_bytes = max(self._taken_bytes, size_bytes)
+            if size_bytes > taken_bytes:
+                self._taken_bytes[topic] = size_bytes
+            # Before the loop hears of it: no commit can be acknowledged whose results are not told of. The offset is
+            # negative when the broker took the record earlier, and does not remember where.
+            if ends is not None and (offset := message.offset()) is not None and offset >= 0:
+                partition = message.partition() or 0
+                # Two threads serve a transaction's end, and may come here out of order. One comes in order, to a lower
+                # offset where a topic was made anew.
+                if not self._atomic or offset > ends.get(partition, -1):
+                    ends[partition] = offset
             self._delivered.append((group, None))
         else:
-            permanent = error.code() in _PERMANENT or (error.code() in _TOO_LARGE and size_bytes > self._taken_bytes)
+            permanent = error.code() in _PERMANENT or (error.code() in _TOO_LARGE and size_bytes > taken_bytes)
             self._delivered.append((group, Undelivered(error.str(), permanent)))
 
     def _hand_over(self) -> None:

@@ -10,7 +10,7 @@ Threads: `cut` is the event loop's; the blocking calls run in a thread of their 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -43,6 +43,7 @@ class TransactionalProducer(ResultProducer):
         loop: the event loop.
         on_failure: told once, on the loop, when the producer cannot go on.
         metadata_max: characters that a map may take.
+        told: topics whose ends are told.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class TransactionalProducer(ResultProducer):
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[TemporaryError], None],
         metadata_max: int = METADATA_SIZE_MAX,
+        *,
+        told: Collection[str] = (),
     ) -> None:
-        super().__init__(config, loop, on_failure, atomic=True)
+        super().__init__(config, loop, on_failure, told=told, atomic=True)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
         self._turn = asyncio.Lock()
         self._metadata_max = metadata_max
@@ -130,8 +133,10 @@ class TransactionalProducer(ResultProducer):
                 await self._in_thread(self._send_offsets, known, planned)
             elif act is Act.COMMIT:
                 await self._in_thread(self._producer.commit_transaction, CALL_TIMEOUT_S)
+                self.produced.commit()
             elif act is Act.ABORT:
                 await self._in_thread(self._producer.abort_transaction, CALL_TIMEOUT_S)
+                self.produced.abort()
             else:
                 await self._in_thread(self._producer.begin_transaction)
         except KafkaException as error:

@@ -2,12 +2,13 @@
 
 import hashlib
 import threading
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from parallel_consumer_runtime.core import Engine, EngineStatistics, PartitionKey
 from parallel_consumer_runtime.observe.held import Held
 from parallel_consumer_runtime.outcomes import Counters
-from parallel_consumer_runtime.settings import HeadOfLine, MemberStatus, PartitionStatus
+from parallel_consumer_runtime.settings import HeadOfLine, MemberStatus, PartitionStatus, ProducedEnd
 from parallel_consumer_runtime.workers.contract import Call, WorkerStatistics, tasks_of
 
 
@@ -73,6 +74,11 @@ def partition_statuses(engine: Engine, ends: dict[PartitionKey, int]) -> list[Pa
             )
         )
     return statuses
+
+
+def produced_ends(ends: Iterable[tuple[PartitionKey, int]]) -> list[ProducedEnd]:
+    """Return how far results and dead letters reach."""
+    return [ProducedEnd(topic=key.topic, partition=key.partition, end=end) for key, end in ends]
 
 
 def hash_of(key: bytes | None) -> str | None:

@@ -50,7 +50,13 @@ from parallel_consumer_runtime.settings.runtime import (
     StaticSettings,
 )
 from parallel_consumer_runtime.settings.spec import API_GROUP, API_VERSION, KIND, JsonObject, ParallelConsumerSpec
-from parallel_consumer_runtime.settings.status import HeadOfLine, MemberState, MemberStatus, PartitionStatus
+from parallel_consumer_runtime.settings.status import (
+    HeadOfLine,
+    MemberState,
+    MemberStatus,
+    PartitionStatus,
+    ProducedEnd,
+)
 
 __all__ = [
     "API_GROUP",
@@ -91,6 +97,7 @@ __all__ = [
     "PartitionStatus",
     "Partitioner",
     "ProcessingSpec",
+    "ProducedEnd",
     "ProducerSpec",
     "RateLimitSpec",
     "ResultsSpec",

@@ -40,6 +40,15 @@ class PartitionStatus(StatusModel):
     """Not fetched from, because its buffer is full."""
 
 
+class ProducedEnd(StatusModel):
+    """How far what this process produced reaches in one partition of its results topic or its dead-letter topic."""
+
+    topic: str
+    partition: int
+    end: int
+    """The highest offset that the broker acknowledged, plus one; under exactly once, of committed transactions alone."""
+
+
 class HeadOfLine(StatusModel):
     """The oldest record in flight: what holds its partition's commit back."""
 
@@ -84,6 +93,8 @@ class MemberStatus(StatusModel):
     """Sum over the assigned partitions; None while any is unknown."""
     kafka_reachable: bool
     partitions: list[PartitionStatus]
+    produced: list[ProducedEnd] = []
+    """Results and dead letters of this process; of partitions that got none there is no entry."""
     head_of_line: HeadOfLine | None = None
     at: float
     """When this was so: Unix time, seconds."""
