@@ -20,6 +20,8 @@ from parallel_consumer_runtime import live
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import Handler
 from parallel_consumer_runtime.importing import load_handler
+from parallel_consumer_runtime.kafka.inquiry import Inquiry
+from parallel_consumer_runtime.kafka.inquiry_lookup import OffsetsLookUp
 from parallel_consumer_runtime.kafka.startup import check
 from parallel_consumer_runtime.logs import configure
 from parallel_consumer_runtime.member import Member
@@ -73,12 +75,16 @@ def _run(environment: Mapping[str, str]) -> None:
     gc.freeze()  # what was imported stays: never walk it again
     gc.set_threshold(*GC_THRESHOLDS)
     board = Board()
-    server = StatusServer(board, port, connections_max=settings.monitoring.connections)
+    connections = settings.monitoring.connections
+    # Half of the connections: who waits for the brokers must not keep the kubelet from asking how the process is.
+    inquiry = Inquiry(lambda: OffsetsLookUp(settings, name), waiting_max=max(1, connections // 2))
+    server = StatusServer(board, port, connections_max=connections, asker=inquiry)
     server.start()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_consume(name, settings, first, live_path, handler, board))
     finally:
+        inquiry.stop()
         server.stop()
 
 

@@ -48,6 +48,18 @@ def common_config(settings: StaticSettings, member: str) -> dict[str, Any]:
     }
 
 
+def inquiry_config(settings: StaticSettings, member: str) -> dict[str, Any]:
+    """Return the properties of the client that asks for offsets: it reaches the brokers as the member's consumer does."""
+    return {
+        "reconnect.backoff.max.ms": 500,
+        "socket.timeout.ms": 5_000,
+        **common_config(settings, member),
+        **settings.kafka.consumer_config,
+        # What it cannot do is told to who asks; the consumer beside it has the same trouble, and logs it.
+        "log_level": 0,
+    }
+
+
 def consumer_config(settings: StaticSettings, member: str) -> dict[str, Any]:
     """Return the properties of the member's consumer.
 

@@ -1,18 +1,19 @@
-"""GET /healthz, /readyz, /metrics, /status: a thread of its own, so that a handler that blocks the loop cannot hide it."""
+"""GET /healthz, /readyz, /metrics, /status, /offsets: a thread of its own, so that a handler that blocks the loop cannot hide it."""
 
 import logging
 import threading
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from prometheus_client import CollectorRegistry
 
+from parallel_consumer_runtime.errors import RuntimeFailure
 from parallel_consumer_runtime.observe.connections import CONNECTIONS_MAX, BoundedServer, ConnectionCollector
 from parallel_consumer_runtime.observe.metrics import CONTENT_TYPE, make_registry, render_metrics
 from parallel_consumer_runtime.observe.snapshot import Board
-from parallel_consumer_runtime.settings import MemberState
+from parallel_consumer_runtime.settings import MemberState, OffsetsAnswer
 
 POLL_AGE_MAX_S = 60.0
 """/healthz fails when the owner thread did not come round for so long: it is stuck, and a restart helps."""
@@ -52,6 +53,18 @@ def unready(board: Board) -> str | None:
     return None
 
 
+class Asker(Protocol):
+    """Asks the brokers for whoever asks it."""
+
+    def ask(self) -> OffsetsAnswer:
+        """Any thread; blocks for a few seconds at most.
+
+        Raises:
+            RuntimeFailure: why there is no answer, in one sentence.
+        """
+        ...
+
+
 class StatusServer:
     """Serves a board from `start` until `stop`.
 
@@ -60,11 +73,20 @@ class StatusServer:
         port: TCP port; 0 takes a free one.
         host: the address to listen on.
         connections_max: how many may be open at once.
+        asker: who answers /offsets; None for a process that asks no brokers.
     """
 
-    def __init__(self, board: Board, port: int, host: str = "", *, connections_max: int = CONNECTIONS_MAX) -> None:
+    def __init__(
+        self,
+        board: Board,
+        port: int,
+        host: str = "",
+        *,
+        connections_max: int = CONNECTIONS_MAX,
+        asker: Asker | None = None,
+    ) -> None:
         registry = make_registry(board)
-        handler = type("BoundHandler", (_Handler,), {"board": board, "registry": registry})
+        handler = type("BoundHandler", (_Handler,), {"board": board, "registry": registry, "asker": asker})
         self._server = BoundedServer((host, port), handler, connections_max)
         registry.register(ConnectionCollector(self._server))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="status", daemon=True)
@@ -89,6 +111,7 @@ class StatusServer:
 class _Handler(BaseHTTPRequestHandler):
     board: ClassVar[Board]
     registry: ClassVar[CollectorRegistry]
+    asker: ClassVar[Asker | None]
     timeout = _REQUEST_TIMEOUT_S
     protocol_version = "HTTP/1.1"
 
@@ -101,6 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"starting\n")
             else:
                 self._answer(HTTPStatus.OK, snapshot.status.model_dump_json(by_alias=True).encode(), "application/json")
+        elif path == "/offsets" and self.asker is not None:
+            self._tell_offsets(self.asker)
         elif path == "/metrics":
             self._answer(HTTPStatus.OK, render_metrics(self.registry), CONTENT_TYPE)
         elif path == "/healthz":
@@ -108,11 +133,19 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/readyz":
             self._judge(unready(self.board))
         else:
-            self._answer(HTTPStatus.NOT_FOUND, b"try /healthz, /readyz, /metrics, /status\n")
+            self._answer(HTTPStatus.NOT_FOUND, b"try /healthz, /readyz, /metrics, /status, /offsets\n")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Log at debug level: probes come every second."""
         _log.debug(format, *args)
+
+    def _tell_offsets(self, asker: Asker) -> None:
+        try:
+            answer = asker.ask()
+        except RuntimeFailure as failure:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{failure}\n".encode())
+        else:
+            self._answer(HTTPStatus.OK, answer.model_dump_json(by_alias=True).encode(), "application/json")
 
     def _judge(self, problem: str | None) -> None:
         if problem is None:

@@ -11,6 +11,7 @@ from parallel_consumer_runtime.settings.kafka import (
 )
 from parallel_consumer_runtime.settings.model import SettingsModel
 from parallel_consumer_runtime.settings.monitoring import MonitoringSpec
+from parallel_consumer_runtime.settings.offsets import OffsetsAnswer, PartitionOffsets, TopicOffsets, TopicRole
 from parallel_consumer_runtime.settings.outcomes import (
     DeadLetterSpec,
     DeadLetterStopSpec,
@@ -92,8 +93,10 @@ __all__ = [
     "MemberState",
     "MemberStatus",
     "MonitoringSpec",
+    "OffsetsAnswer",
     "Ordering",
     "ParallelConsumerSpec",
+    "PartitionOffsets",
     "PartitionStatus",
     "Partitioner",
     "ProcessingSpec",
@@ -108,6 +111,8 @@ __all__ = [
     "StaticSettings",
     "SubPartitioning",
     "SubPartitionsSpec",
+    "TopicOffsets",
+    "TopicRole",
     "Worker",
     "explain",
     "format_duration",
