@@ -10,6 +10,7 @@ import signal
 import socket
 import time
 from collections.abc import Coroutine
+from itertools import product
 from typing import Any
 
 from parallel_consumer_operator.errors import ForbiddenError, NotFoundError, OperatorError
@@ -17,13 +18,15 @@ from parallel_consumer_operator.kube import ApiServer, Key, connect
 from parallel_consumer_operator.metrics import Metrics
 from parallel_consumer_operator.probes import Probes
 from parallel_consumer_operator.queue import QueueClosedError, WorkQueue
-from parallel_consumer_operator.reconcile import Reconciler
+from parallel_consumer_operator.reconcile import Reconciler, SparkJobReconciler
 from parallel_consumer_operator.reconcile.members import HttpMemberReader
 from parallel_consumer_operator.reconcile.writing import StatusWriter
 from parallel_consumer_operator.settings import OperatorSettings
 from parallel_consumer_operator.watcher import Watcher
 from parallel_consumer_runtime.settings import KIND
+from parallel_consumer_runtime.settings.spark import SPARK_JOB_KIND
 
+KINDS = (KIND, SPARK_JOB_KIND)
 _SAMPLES_AT_ONCE = 32
 
 _log = logging.getLogger(__name__)
@@ -43,7 +46,9 @@ class Operator:
         self._kube = kube
         self._loop = asyncio.get_running_loop()
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._reconciler = Reconciler(kube, reader, StatusWriter(kube, socket.gethostname()))
+        writer = StatusWriter(kube, socket.gethostname())
+        self._consumers = Reconciler(kube, reader, writer)
+        self._spark_jobs = SparkJobReconciler(kube, writer, settings.spark_service_account)
         self._metrics = Metrics()
         self._watcher = Watcher(settings, self._post_key, self._post_end)
         self._probes = Probes(settings.port, self._metrics, self._watcher.ready.is_set, lambda: self._watcher.alive)
@@ -80,9 +85,10 @@ class Operator:
     async def _check_crd(self) -> None:
         namespace = self._settings.namespaces[0] if self._settings.namespaces else None
         try:
-            await self._kube.list(KIND, namespace)
+            for kind in KINDS:
+                await self._kube.list(kind, namespace)
         except NotFoundError as error:
-            raise OperatorError("the CRD is missing: kubectl apply -f crds/") from error
+            raise OperatorError("a CRD is missing: kubectl apply -f crds/") from error
         except ForbiddenError as error:
             raise OperatorError(f"the operator's role is too small: {error}") from error
 
@@ -102,7 +108,7 @@ class Operator:
     async def _reconcile(self, key: Key) -> None:
         began = time.monotonic()
         try:
-            again_s = await self._reconciler.reconcile(key)
+            again_s = await (self._spark_jobs if key.kind == SPARK_JOB_KIND else self._consumers).reconcile(key)
         except OperatorError as error:
             delay_s = self._queue.add_failed(key)
             self._metrics.reconciles.labels("failed").inc()
@@ -120,10 +126,10 @@ class Operator:
 
     async def _resync(self) -> None:
         while True:
-            for namespace in self._settings.namespaces or (None,):
+            for namespace, kind in product(self._settings.namespaces or (None,), KINDS):
                 try:
-                    for manifest in await self._kube.list(KIND, namespace):
-                        self._queue.add(Key(manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
+                    for manifest in await self._kube.list(kind, namespace):
+                        self._queue.add(Key(manifest["metadata"]["namespace"], manifest["metadata"]["name"], kind))
                 except OperatorError as error:
                     _log.warning("resync: %s", error)
             await asyncio.sleep(self._settings.resync_interval_s)
@@ -131,8 +137,9 @@ class Operator:
     async def _sample(self) -> None:
         while True:
             await asyncio.sleep(self._settings.sample_interval_s)
-            known = self._reconciler.known
+            known = self._consumers.known
             self._metrics.objects.set(len(known))
+            self._metrics.spark_jobs.set(len(self._spark_jobs.known))
             self._metrics.waiting.set(len(self._queue))
             self._probes.beat()
             # In batches: pods that do not answer cost a second each, and must not hold up the others' figures.
@@ -140,7 +147,7 @@ class Operator:
                 await asyncio.gather(*map(self._sample_one, known[first : first + _SAMPLES_AT_ONCE]))
 
     async def _sample_one(self, key: Key) -> None:
-        if await self._reconciler.sample(key):
+        if await self._consumers.sample(key):
             self._queue.add_unless_failing(key)  # figures move all the time, also while the API server cannot keep up
 
     def _start(self, part: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 
-from parallel_consumer_operator.api import Condition, ConditionStatus, ConditionType, Reason
+from parallel_consumer_operator.api import Condition, ConditionStatus
 
 _MESSAGE_LENGTH_MAX = 2048
 
 
-def condition(kind: ConditionType, *, status: bool | None, reason: Reason, message: str, generation: int) -> Condition:
-    """Return an answer whose time is not set yet; `settle` sets it. None as status is Unknown."""
+def condition(kind: StrEnum, *, status: bool | None, reason: StrEnum, message: str, generation: int) -> Condition:
+    """Return an answer whose time is not set yet; `settle` sets it. None as status is Unknown.
+
+    Question and reason are words of the object's kind: each kind enumerates its own.
+    """
     answer = ConditionStatus.UNKNOWN if status is None else ConditionStatus.TRUE if status else ConditionStatus.FALSE
     return Condition(
         type=kind,

@@ -4,7 +4,7 @@ Typed models would drop fields they do not know, so there are none; paths are bu
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from kubernetes.aio import client, config, dynamic
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.resource import Resource
 
-from parallel_consumer_operator.api import API_VERSION_OF_KIND, PLURAL
+from parallel_consumer_operator.api import API_VERSION_OF_KIND, PLURAL, SPARK_JOB_PLURAL
 from parallel_consumer_operator.desired.naming import MANAGER, Manifest
 from parallel_consumer_operator.errors import (
     ConflictError,
@@ -28,6 +28,7 @@ from parallel_consumer_operator.errors import (
 )
 from parallel_consumer_operator.untyped import as_list, at
 from parallel_consumer_runtime.settings import KIND
+from parallel_consumer_runtime.settings.spark import SPARK_JOB_KIND
 
 REQUEST_TIMEOUT_S = 30.0
 
@@ -36,30 +37,34 @@ _dynamic_client: Any = dynamic.DynamicClient
 _new_resource: Any = Resource
 _config: Any = config
 _PAGE = 500
+_CHUNK_BYTES = 65_536
 _UNREADABLE = ("unable to convert unstructured object", "failed to create typed patch object")
 """What the API server says, with status 500, of an applied object whose fields have other types than its kind's."""
 
 _KINDS = {
     KIND: (API_VERSION_OF_KIND, PLURAL),
+    SPARK_JOB_KIND: (API_VERSION_OF_KIND, SPARK_JOB_PLURAL),
     "Pod": ("v1", "pods"),
     "ConfigMap": ("v1", "configmaps"),
     "Service": ("v1", "services"),
     "ServiceAccount": ("v1", "serviceaccounts"),
     "StatefulSet": ("apps/v1", "statefulsets"),
     "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets"),
+    "Job": ("batch/v1", "jobs"),
     "Event": ("events.k8s.io/v1", "events"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Names one ParallelConsumer."""
+    """Names one object of one of our kinds."""
 
     namespace: str
     name: str
+    kind: str = KIND
 
     def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class Kube(Protocol):
@@ -90,7 +95,27 @@ class Kube(Protocol):
         ...
 
     async def create(self, manifest: Manifest) -> None:
-        """Create an object."""
+        """Create an object. Raises ConflictError when one of its name exists."""
+        ...
+
+    async def stop_job(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> None:
+        """Suspend a Job if it is still the same, and annotate it, in one write; one that is gone is left alone."""
+        ...
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """Delete an object if it is still the same, and let what it owns go after it."""
+        ...
+
+    async def events_about(self, namespace: str, uid: str) -> Sequence[Manifest]:
+        """Return the events that tell of an object."""
+        ...
+
+    async def log_tail(self, namespace: str, pod: str, container: str, *, lines: int, size_bytes: int) -> str:
+        """Return the end of a container's log: its last lines, and of them what fits into the size.
+
+        Raises NotFoundError when the pod is gone, RefusedError when the container did not start, ServerUnavailableError when
+        its node does not answer.
+        """
         ...
 
 
@@ -172,10 +197,16 @@ class ApiServer:
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         """See Kube."""
+        await self.delete("Pod", namespace, name, uid)
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """See Kube."""
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        if kind != "Pod":
+            body["propagationPolicy"] = "Background"
         try:
             await self._call(
-                f"delete Pod {namespace}/{name}", "Pod", "delete", name=name, namespace=namespace, body=body
+                f"delete {kind} {namespace}/{name}", kind, "delete", name=name, namespace=namespace, body=body
             )
         except (NotFoundError, ConflictError):
             return
@@ -184,6 +215,50 @@ class ApiServer:
         """See Kube."""
         namespace = manifest["metadata"]["namespace"]
         await self._call(f"create {_named(manifest)}", manifest["kind"], "create", body=manifest, namespace=namespace)
+
+    async def stop_job(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> None:
+        """See Kube."""
+        try:
+            await self._call(
+                f"suspend Job {namespace}/{name}",
+                "Job",
+                "patch",
+                name=name,
+                namespace=namespace,
+                # The uid is a precondition: another Job of that name is none of ours.
+                body={"metadata": {"uid": uid, "annotations": annotations}, "spec": {"suspend": True}},
+                content_type="application/merge-patch+json",
+                field_manager=MANAGER,
+            )
+        except NotFoundError:
+            return
+
+    async def events_about(self, namespace: str, uid: str) -> Sequence[Manifest]:
+        """See Kube."""
+        page = await self._call(
+            f"list Event in {namespace}",
+            "Event",
+            "get",
+            namespace=namespace,
+            field_selector=f"regarding.uid={uid}",
+            limit=_PAGE,
+        )
+        return as_list(page.get("items")) or []
+
+    async def log_tail(self, namespace: str, pod: str, container: str, *, lines: int, size_bytes: int) -> str:
+        """See Kube."""
+        # The server's own limitBytes would cut the end off, which is what is wanted: lines bound what is sent.
+        query = [("container", container), ("tailLines", str(lines))]
+        async with translated(f"read the log of Pod {namespace}/{pod}"):
+            answer = await self._client.request(
+                "get",
+                f"/api/v1/namespaces/{namespace}/pods/{pod}/log",
+                query_params=query,
+                header_params={"Accept": "text/plain, */*"},
+                serialize=False,
+                _request_timeout=REQUEST_TIMEOUT_S,
+            )
+            return await _end_of(answer.content, size_bytes)
 
     async def _call(self, what: str, kind: str, verb: str, **arguments: Any) -> Manifest:
         async with translated(what):
@@ -251,6 +326,14 @@ def _reason(error: Any) -> str:
     except ValueError:
         message = None
     return message if isinstance(message, str) else f"{error.status} {error.reason}"
+
+
+async def _end_of(stream: Any, size_bytes: int) -> str:
+    """Read to the end and keep no more than the last bytes: a line may be of any length."""
+    kept = b""
+    async for chunk in stream.iter_chunked(_CHUNK_BYTES):
+        kept = (kept + chunk)[-size_bytes:]
+    return str(kept.decode(errors="replace"))
 
 
 def _plain(_client: object, data: Any) -> Any:

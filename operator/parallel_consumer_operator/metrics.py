@@ -18,3 +18,4 @@ class Metrics:
         self.seconds = Histogram(f"{_PREFIX}reconcile_seconds", "Time of one reconcile", registry=self.registry)
         self.waiting = Gauge(f"{_PREFIX}queue_waiting", "Keys that wait for a worker", registry=self.registry)
         self.objects = Gauge(f"{_PREFIX}objects", "ParallelConsumers known", registry=self.registry)
+        self.spark_jobs = Gauge(f"{_PREFIX}spark_jobs", "SparkJobs known", registry=self.registry)

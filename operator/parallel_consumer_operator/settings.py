@@ -25,6 +25,9 @@ class OperatorSettings(BaseModel):
     """Objects that are reconciled at once."""
     port: int = Field(default=8081, ge=1, le=65535)
     """Port of /healthz, /readyz and /metrics."""
+    spark_service_account: str = Field(default="parallel-consumer-spark", min_length=1, max_length=253)
+    """The service account of Spark drivers, in the SparkJob's namespace. Not a field of the SparkJob: who writes one does not
+    choose whose rights its code has."""
     log_level: str = "INFO"
     """Python's names of levels."""
     kubeconfig: Path | None = None

@@ -1,4 +1,4 @@
-"""Kopf, wiring only: an event of our kind, or of a child, becomes a key. Runs in a thread and loop of its own.
+"""Kopf, wiring only: an event of our kinds, or of a child, becomes a key. Runs in a thread and loop of its own.
 
 Events are edges and some are lost, so they decide nothing; the resync covers the rest. No handler of Kopf's that would
 mark the user's object is used. When Kopf ends, for whatever reason, the one who started it is told: a blind operator must
@@ -14,13 +14,21 @@ from typing import Any
 
 import kopf
 
-from parallel_consumer_operator.api import PLURAL
-from parallel_consumer_operator.desired.naming import Labels
+from parallel_consumer_operator.api import PLURAL, SPARK_JOB_PLURAL
+from parallel_consumer_operator.desired.naming import MANAGER, Labels
 from parallel_consumer_operator.kube import Key
 from parallel_consumer_operator.settings import OperatorSettings
-from parallel_consumer_runtime.settings import API_GROUP, API_VERSION
+from parallel_consumer_runtime.settings import API_GROUP, API_VERSION, KIND
+from parallel_consumer_runtime.settings.spark import SPARK_JOB_KIND
 
-CHILDREN = (("", "v1", "pods"), ("", "v1", "configmaps"), ("", "v1", "services"), ("apps", "v1", "statefulsets"))
+OWNERS = ((PLURAL, KIND), (SPARK_JOB_PLURAL, SPARK_JOB_KIND))
+CHILDREN = (
+    ("", "v1", "pods"),
+    ("", "v1", "configmaps"),
+    ("", "v1", "services"),
+    ("apps", "v1", "statefulsets"),
+    ("batch", "v1", "jobs"),
+)
 STOP_TIMEOUT_S = 10.0
 
 _log = logging.getLogger(__name__)
@@ -87,9 +95,10 @@ class Watcher:
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
         _kopf.on.login(registry=registry)(self._login)
-        _kopf.on.event(API_GROUP, API_VERSION, PLURAL, registry=registry)(self._on_owner)
+        for plural, kind in OWNERS:
+            _kopf.on.event(API_GROUP, API_VERSION, plural, param=kind, registry=registry)(self._on_owner)
         for group, version, plural in CHILDREN:
-            labels = {Labels.NAME: _kopf.PRESENT}
+            labels = {Labels.MANAGED_BY: MANAGER}
             _kopf.on.event(group, version, plural, labels=labels, registry=registry)(self._on_child)
         return registry
 
@@ -98,14 +107,15 @@ class Watcher:
             return _kopf.login_with_service_account(**arguments)
         return _kopf.login_with_kubeconfig(**arguments)
 
-    async def _on_owner(self, namespace: str | None, name: str | None, **_: Any) -> None:
+    async def _on_owner(self, namespace: str | None, name: str | None, param: Any, **_: Any) -> None:
         if namespace is not None and name is not None:
-            self._on_key(Key(namespace, name))
+            self._on_key(Key(namespace, name, str(param)))
 
     async def _on_child(self, namespace: str | None, labels: Any, **_: Any) -> None:
-        owner = labels.get(Labels.NAME)
-        if namespace is not None and owner:
-            self._on_key(Key(namespace, owner))
+        for label, kind in ((Labels.NAME, KIND), (Labels.SPARK_JOB, SPARK_JOB_KIND)):
+            owner = labels.get(label)
+            if namespace is not None and owner:
+                self._on_key(Key(namespace, owner, kind))
 
 
 def _kopf_settings() -> Any:
@@ -115,6 +125,6 @@ def _kopf_settings() -> Any:
     settings.scanning.disabled = True
     settings.watching.chunk_size = 500
     for _, _, plural in CHILDREN:
-        settings.watching.label_selectors[plural] = Labels.NAME
+        settings.watching.label_selectors[plural] = f"{Labels.MANAGED_BY}={MANAGER}"
     settings.process.ultimate_exiting_timeout = None
     return settings

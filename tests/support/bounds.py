@@ -40,15 +40,15 @@ class Bounds(NamedTuple):
     """The sentence of a refusal, where it is ours."""
 
 
-def bounded_fields() -> list[Bounds]:
-    """Return every field of the spec whose values have bounds, by the path in a manifest."""
-    return list(_walk(ParallelConsumerSpec, "spec"))
+def bounded_fields(spec: type[BaseModel] = ParallelConsumerSpec) -> list[Bounds]:
+    """Return every field of a spec whose values have bounds, by the path in a manifest."""
+    return list(_walk(spec, "spec"))
 
 
-def durations() -> set[str]:
-    """Return the path of every duration in the spec, bounded or not."""
+def durations(spec: type[BaseModel] = ParallelConsumerSpec) -> set[str]:
+    """Return the path of every duration in a spec, bounded or not."""
     wanted = next(item for item in get_args(Duration) if not isinstance(item, type))
-    return {path for path, types in _fields(ParallelConsumerSpec, "spec") if wanted in types}
+    return {path for path, types in _fields(spec, "spec") if wanted in types}
 
 
 def cases() -> tuple[list[Case], list[Case]]:

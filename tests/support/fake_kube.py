@@ -5,18 +5,20 @@ are tested on a real one.
 """
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from parallel_consumer_operator.desired.naming import CONTAINER, Annotations, Manifest, content_hash
-from parallel_consumer_operator.errors import NotFoundError
+from parallel_consumer_operator.errors import ConflictError, NotFoundError
 from parallel_consumer_operator.pods import Pod
 from parallel_consumer_operator.reconcile.drift import without_bookkeeping
 from parallel_consumer_operator.untyped import as_list, as_map, at
 from parallel_consumer_runtime.settings import KIND, MemberState, MemberStatus
+from parallel_consumer_runtime.settings.spark import SPARK_JOB_KIND
 
 Name = tuple[str, str, str]
 
+_OURS = {KIND, SPARK_JOB_KIND}
 _SERVER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp")
 _QUANTITIES = {"1024Mi": "1Gi", "0.5": "500m"}
 
@@ -30,6 +32,15 @@ class FakeKube:
         """Every mutating request, in words, in order."""
         self.dry_runs = 0
         self.events: list[Manifest] = []
+        """Events that the operator told."""
+        self.told: list[Manifest] = []
+        """Events that others told."""
+        self.logs: dict[str, str | Exception] = {}
+        """By pod: its log, or why it cannot be read."""
+        self.logs_read: list[str] = []
+        """Pods whose log was asked for, in order."""
+        self.created_at: Callable[[], str] = lambda: "2026-01-02T03:04:05Z"
+        """The time that new objects bear."""
         self.before_write: Callable[[str], None] = lambda _: None
         """Called before each write takes effect; may raise."""
         self.after_write: Callable[[str], None] = lambda _: None
@@ -82,8 +93,50 @@ class FakeKube:
             await self._write(f"delete {name}", lambda: self.objects.pop(key))
 
     async def create(self, manifest: Manifest) -> None:
-        """See Kube; only events are created."""
-        self.events.append(manifest)
+        """See Kube; events are kept apart."""
+        if manifest["kind"] == "Event":
+            self.events.append(manifest)
+            return
+        name = _name(manifest)
+        if name in self.objects:
+            raise ConflictError(f"create {name[0]} {name[1]}/{name[2]}: exists")
+        await self._write(f"create {name[0]} {name[2]}", lambda: self._store(name, _as_stored(manifest, None)))
+
+    async def stop_job(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> None:
+        """See Kube."""
+        job = self.objects.get(("Job", namespace, name))
+        if job is None:
+            return
+        if job["metadata"]["uid"] != uid:
+            raise ConflictError(f"suspend Job {name}: another uid")
+
+        def effect() -> None:
+            job["metadata"].setdefault("annotations", {}).update(annotations)
+            job["spec"]["suspend"] = True
+
+        await self._write(f"suspend Job {name}", effect)
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """See Kube; what it owned goes at once."""
+        key = (kind, namespace, name)
+        if key in self.objects and self.objects[key]["metadata"]["uid"] == uid:
+            await self._write(f"delete {kind} {name}", lambda: self.collect(key))
+
+    async def events_about(self, namespace: str, uid: str) -> Sequence[Manifest]:
+        """See Kube; a test writes what was told."""
+        _ = namespace
+        return [event for event in self.told if event["regarding"]["uid"] == uid]
+
+    async def log_tail(self, namespace: str, pod: str, container: str, *, lines: int, size_bytes: int) -> str:
+        """See Kube; a test writes the logs."""
+        self.logs_read.append(pod)
+        if ("Pod", namespace, pod) not in self.objects:
+            raise NotFoundError(f"read the log of Pod {namespace}/{pod}: not found")
+        told = self.logs.get(pod, "")
+        if isinstance(told, Exception):
+            raise told
+        assert container
+        return "\n".join(told.splitlines()[-lines:])[-size_bytes:]
 
     # What tests do to the cluster
 
@@ -96,6 +149,14 @@ class FakeKube:
             grown = 1 if old["spec"] != manifest["spec"] else 0
             stored["metadata"]["generation"] = old["metadata"]["generation"] + grown
         self._store(name, stored)
+
+    def collect(self, key: Name) -> None:
+        """Let an object go, and everything that names it as an owner."""
+        uid = self.objects.pop(key)["metadata"]["uid"]
+        for other in list(self.objects):
+            references = as_list(at(self.objects.get(other), "metadata", "ownerReferences")) or []
+            if any(at(reference, "uid") == uid for reference in references):
+                self.collect(other)
 
     def play_statefulset(self, name: str = "orders", *, ready: bool = True) -> None:
         """Create the pods that are missing from the newest template, delete those that are too many."""
@@ -136,6 +197,7 @@ class FakeKube:
         metadata = manifest["metadata"]
         metadata.setdefault("uid", f"uid-{self._clock}")
         metadata.setdefault("generation", 1)
+        metadata.setdefault("creationTimestamp", self.created_at())
         metadata["resourceVersion"] = str(self._clock)
         self.objects[name] = manifest
 
@@ -182,7 +244,7 @@ def _name(manifest: Manifest) -> Name:
 
 def _as_stored(manifest: Manifest, old: Manifest | None) -> Manifest:
     # Free-form fields of a custom object stay as they were written.
-    result: Manifest = copy.deepcopy(manifest) if manifest["kind"] == KIND else _rewritten(manifest)
+    result: Manifest = copy.deepcopy(manifest) if manifest["kind"] in _OURS else _rewritten(manifest)
     if result["kind"] == "Service":
         result["spec"].setdefault("internalTrafficPolicy", "Cluster")  # one default, for all
     if old is not None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from parallel_consumer_operator.api.status import ParallelConsumerStatus
-from parallel_consumer_runtime.settings import API_GROUP, API_VERSION, ParallelConsumerSpec
+from parallel_consumer_runtime.settings import API_GROUP, API_VERSION, KIND, ParallelConsumerSpec
 
 API_VERSION_OF_KIND = f"{API_GROUP}/{API_VERSION}"
 PLURAL = "parallelconsumers"
@@ -18,12 +18,19 @@ class Identity:
     namespace: str
     uid: str
     generation: int
+    kind: str = KIND
 
     @classmethod
     def of(cls, manifest: dict[str, Any]) -> Self:
         """Read the identity; the API server guarantees that the fields are there."""
         metadata = manifest["metadata"]
-        return cls(metadata["name"], metadata["namespace"], metadata["uid"], int(metadata.get("generation", 1)))
+        return cls(
+            name=metadata["name"],
+            namespace=metadata["namespace"],
+            uid=metadata["uid"],
+            generation=int(metadata.get("generation", 1)),
+            kind=manifest.get("kind", KIND),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from parallel_consumer_operator.api import API_VERSION_OF_KIND, Identity
-from parallel_consumer_runtime.settings import API_GROUP, KIND
+from parallel_consumer_runtime.settings import API_GROUP
 
 Manifest = dict[str, Any]
 
@@ -19,7 +19,9 @@ class Labels:
     """Label keys: what selects and what informs."""
 
     NAME = f"{API_GROUP}/name"
-    """The owner's name: selects its pods and children."""
+    """The name of the ParallelConsumer: selects its pods and children."""
+    SPARK_JOB = f"{API_GROUP}/sparkjob"
+    """The name of the SparkJob: selects its pods and children. Not `NAME`: one of each kind may have the same name."""
     APP = "app.kubernetes.io/name"
     INSTANCE = "app.kubernetes.io/instance"
     COMPONENT = "app.kubernetes.io/component"
@@ -75,20 +77,30 @@ def content_hash(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def child(api_version: str, kind: str, name: str, owner: Identity, content: Manifest) -> Manifest:
-    """Return a whole child: metadata with owner reference, content, and the hash of both."""
+def child(  # noqa: PLR0917 - what every manifest begins with, in its order
+    api_version: str,
+    kind: str,
+    name: str,
+    owner: Identity,
+    content: Manifest,
+    labels: dict[str, str] | None = None,
+) -> Manifest:
+    """Return a whole child: metadata with owner reference, content, and the hash of both.
+
+    Without labels of its own it gets those of a ParallelConsumer's children.
+    """
     manifest: Manifest = {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {
             "name": name,
             "namespace": owner.namespace,
-            "labels": labels_of(owner.name),
+            "labels": labels_of(owner.name) if labels is None else labels,
             "annotations": {},
             "ownerReferences": [
                 {
                     "apiVersion": API_VERSION_OF_KIND,
-                    "kind": KIND,
+                    "kind": owner.kind,
                     "name": owner.name,
                     "uid": owner.uid,
                     "controller": True,

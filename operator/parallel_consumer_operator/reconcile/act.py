@@ -1,10 +1,9 @@
 """Makes the world as wished: applies children that differ, nudges pods, restarts one. Sends nothing when all is well."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from parallel_consumer_operator.api import Identity
-from parallel_consumer_operator.desired import Children
 from parallel_consumer_operator.desired.naming import Annotations, Manifest, content_hash
 from parallel_consumer_operator.kube import Kube
 from parallel_consumer_operator.pods import Pod
@@ -37,16 +36,24 @@ class ActMemory:
     """By pod uid."""
 
 
-async def apply_children(kube: Kube, children: Children, seen: Observation, memory: ActMemory) -> list[str]:
+async def apply_children(
+    kube: Kube, manifests: Iterable[Manifest], children: Mapping[str, Manifest], memory: ActMemory
+) -> list[str]:
     """Apply the children that differ, in order. Return the kinds that were applied.
+
+    Args:
+        kube: where to.
+        manifests: what is to exist, one of each kind.
+        children: what exists, by kind.
+        memory: what was tried before.
 
     Raises:
         OperatorError: the API server refused one; those before it stand.
     """
     applied: list[str] = []
-    for desired in children.manifests:
+    for desired in manifests:
         kind = desired["kind"]
-        if await _differs(kube, desired, seen.children.get(kind), memory):
+        if await _differs(kube, desired, children.get(kind), memory):
             await kube.apply(desired)
             applied.append(kind)
     return applied

@@ -62,10 +62,11 @@ async def observe(kube: Kube, reader: MemberReader, owner: Identity, now: dateti
 
 def foreign_children(owner: Identity, children: dict[str, Manifest]) -> list[str]:
     """Return the children's names that are taken by objects of someone else, as `Kind name`."""
-    return [f"{kind} {at(child, 'metadata', 'name')}" for kind, child in children.items() if not _owned(owner, child)]
+    return [f"{kind} {at(child, 'metadata', 'name')}" for kind, child in children.items() if not owned(owner, child)]
 
 
-def _owned(owner: Identity, child: Manifest) -> bool:
+def owned(owner: Identity, child: Manifest) -> bool:
+    """Whether an object belongs to an owner: by uid, because names are used again."""
     references = as_list(at(child, "metadata", "ownerReferences")) or []
     return any(at(reference, "uid") == owner.uid for reference in references)
 

@@ -178,7 +178,7 @@ class Reconciler:
             raise RefusedError(refusal.words)
         memory.refusal = None
         try:
-            return await apply_children(self._kube, children, seen, memory.acts)
+            return await apply_children(self._kube, children.manifests, seen.children, memory.acts)
         except (RefusedError, ForbiddenError) as error:
             memory.refusal = Refusal(wish, str(error), now_s + REFUSED_INTERVAL_S)
             raise

@@ -5,17 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from parallel_consumer_operator.api import API_VERSION_OF_KIND, Identity, ParallelConsumerStatus
+from parallel_consumer_operator.api import API_VERSION_OF_KIND, Identity, ParallelConsumerStatus, SparkJobStatus
 from parallel_consumer_operator.conditions import settle, transitions
 from parallel_consumer_operator.errors import NotFoundError, OperatorError
 from parallel_consumer_operator.events import transition_event
 from parallel_consumer_operator.kube import Kube
-from parallel_consumer_runtime.settings import KIND
 
 FIGURES_INTERVAL_S = 2.0
 
-_FIGURES = {"concurrency", "in_flight", "lag", "conditions"}
+_FIGURES = {"concurrency", "in_flight", "lag", "executors", "conditions"}
 """What may wait; of the conditions only their messages."""
+
+Status = ParallelConsumerStatus | SparkJobStatus
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +45,8 @@ class StatusWriter:
     async def write(
         self,
         owner: Identity,
-        before: ParallelConsumerStatus,
-        after: ParallelConsumerStatus,
+        before: Status,
+        after: Status,
         memory: WriteMemory,
         now_s: float,
     ) -> float | None:
@@ -70,7 +71,7 @@ class StatusWriter:
             await self._kube.apply_status(
                 {
                     "apiVersion": API_VERSION_OF_KIND,
-                    "kind": KIND,
+                    "kind": owner.kind,
                     "metadata": {"name": owner.name, "namespace": owner.namespace, "uid": owner.uid},
                     "status": after.to_manifest(),
                 }
@@ -91,5 +92,5 @@ class StatusWriter:
             _log.warning("an event was not written: %s", error)
 
 
-def _same_but_figures(before: ParallelConsumerStatus, after: ParallelConsumerStatus) -> bool:
+def _same_but_figures(before: Status, after: Status) -> bool:
     return before.model_dump(exclude=_FIGURES) == after.model_dump(exclude=_FIGURES)

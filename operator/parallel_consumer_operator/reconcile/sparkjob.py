@@ -1,0 +1,236 @@
+"""Reconciles one SparkJob: observe, decide, act, report, until nothing differs.
+
+Invariants: it acts on what it has just read; a Job is created once and never applied again, so that there is at most one
+for each attempt; an attempt that is stopped has its cause and its log's end written in the same request; when nothing
+differs it sends no mutating request.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pydantic import ValidationError
+
+from parallel_consumer_operator.api import Identity, SparkJob, SparkJobStatus, SparkReason
+from parallel_consumer_operator.desired.naming import Manifest
+from parallel_consumer_operator.desired.spark import batch_job, config_map, service, spark_refusals
+from parallel_consumer_operator.desired.spark.naming import (
+    DRIVER,
+    ENDED,
+    ENDED_AT,
+    ENDED_LOG,
+    ENDED_MESSAGE,
+)
+from parallel_consumer_operator.errors import (
+    ConflictError,
+    ForbiddenError,
+    PermanentError,
+    RefusedError,
+    RetryableError,
+)
+from parallel_consumer_operator.kube import Key, Kube
+from parallel_consumer_operator.reconcile.act import ActMemory, apply_children
+from parallel_consumer_operator.reconcile.observe import foreign_children, owned
+from parallel_consumer_operator.reconcile.sparkjob_observe import SparkObservation, observe_spark_job, refusals_about
+from parallel_consumer_operator.reconcile.writing import StatusWriter, WriteMemory
+from parallel_consumer_operator.sparkjob import (
+    Attempt,
+    Begin,
+    Decision,
+    Remove,
+    Seen,
+    SparkPod,
+    Stop,
+    decide,
+    refused_spark_status,
+    spark_status_of,
+)
+from parallel_consumer_operator.sparkjob.logs import LOG_BYTES, LOG_LINES
+from parallel_consumer_runtime.settings import explain
+from parallel_consumer_runtime.settings.spark import SPARK_JOB_KIND
+
+REFUSED_INTERVAL_S = 10.0
+"""How soon a child that the server refuses is tried again, and a name that is taken looked at: nobody tells when that ends."""
+LOG_PATIENCE_S = 30.0
+"""How long an attempt's end waits for its log where the node does not answer."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of one object between reconciles. Losing it is safe."""
+
+    acts: ActMemory = field(default_factory=ActMemory)
+    writes: WriteMemory = field(default_factory=WriteMemory)
+    said: str | None = None
+    """The refusal that the log tells of already."""
+    log_since_s: float | None = None
+    """Since when a log cannot be read, on the monotonic clock."""
+
+
+class SparkJobReconciler:
+    """Makes the world as SparkJobs wish. One key at a time per object; the queue sees to that.
+
+    Args:
+        kube: the API server.
+        writer: how statuses are written.
+        account: the service account of drivers.
+        clock: the monotonic clock, seconds.
+        now: the wall clock.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        writer: StatusWriter,
+        account: str,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._kube = kube
+        self._writer = writer
+        self._account = account
+        self._clock = clock
+        self._now = now
+        self._memories: dict[Key, Memory] = {}
+
+    @property
+    def known(self) -> list[Key]:
+        """The objects that were there when last looked at."""
+        return list(self._memories)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring one object a step further.
+
+        Returns:
+            Seconds after which to come again even without an event; None when all is settled.
+
+        Raises:
+            OperatorError: the API server did not play along; try again later.
+        """
+        manifest = await self._kube.get(SPARK_JOB_KIND, key.namespace, key.name)
+        if manifest is None or "deletionTimestamp" in manifest["metadata"]:
+            self._memories.pop(key, None)  # children go by their owner references
+            return None
+        memory = self._memories.setdefault(key, Memory())
+        try:
+            job = SparkJob.parse(manifest)
+        except ValidationError as error:
+            return await self._refuse(manifest, memory, SparkReason.SPEC_REFUSED, explain(error, "spec"))
+        if job.status.state.final:
+            decision = decide(job, Seen(), self._now())
+            if isinstance(decision.act, Remove):
+                await self._remove(job.identity)
+            return decision.wait_s
+        if problems := spark_refusals(job.spec):
+            return await self._refuse(manifest, memory, SparkReason.TEMPLATE_REFUSED, problems)
+        around = await observe_spark_job(self._kube, job.identity)
+        if foreign := foreign_children(job.identity, around.children):
+            taken = [f"{name} belongs to someone else; rename one" for name in foreign]
+            return await self._refuse(manifest, memory, SparkReason.NAME_TAKEN, taken)
+        return await self._converge(manifest, job, around, memory)
+
+    async def _converge(
+        self, manifest: Manifest, job: SparkJob, around: SparkObservation, memory: Memory
+    ) -> float | None:
+        decision, seen = await self._decide(job, around.seen, memory)
+        problem: str | None = None
+        try:
+            wished = (config_map(job.identity, job.spec), service(job.identity))
+            await apply_children(self._kube, wished, around.children, memory.acts)
+        except (RefusedError, ForbiddenError) as error:
+            if isinstance(decision.act, Begin):
+                return await self._refuse(manifest, memory, SparkReason.CHILD_REFUSED, [str(error)])
+            problem = str(error)  # what runs goes on
+        if isinstance(decision.act, Begin):
+            try:
+                taken = await self._begin(job, decision.act)
+            except (RefusedError, ForbiddenError) as error:
+                return await self._refuse(manifest, memory, SparkReason.CHILD_REFUSED, [str(error)])
+            if taken is not None:
+                return await self._refuse(manifest, memory, SparkReason.NAME_TAKEN, [taken])
+        elif isinstance(decision.act, Stop):
+            await self._stop(job.identity, decision.act)
+        memory.said = None
+        status = spark_status_of(job, seen, decision, problem)
+        held_s = await self._writer.write(job.identity, job.status, status, memory.writes, self._clock())
+        waits = [decision.wait_s, held_s, None if problem is None else REFUSED_INTERVAL_S]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _decide(self, job: SparkJob, seen: Seen, memory: Memory) -> tuple[Decision, Seen]:
+        """Decide, and ask for what the decision needs to know more."""
+        decision = decide(job, seen, self._now())
+        if decision.refusals_of is not None:
+            seen = seen.with_refusals(await self._refusals(job.identity, decision.refusals_of))
+            decision = decide(job, seen, self._now())
+        if decision.log_of is not None:
+            log = await self._read_log(job.identity, decision.log_of, memory, last=decision.log_is_last)
+            seen = seen.with_log(log)
+            decision = decide(job, seen, self._now())
+        return decision, seen
+
+    async def _refusals(self, owner: Identity, attempt: Attempt) -> list[str]:
+        try:
+            return await refusals_about(self._kube, owner, attempt.uid)
+        except PermanentError as error:
+            return [f"its events cannot be read: {error}"]
+
+    async def _read_log(self, owner: Identity, pod: SparkPod, memory: Memory, *, last: bool) -> str:
+        """Return the end of a driver's log; a log that nobody gives us holds up nothing for long."""
+        try:
+            log = await self._kube.log_tail(owner.namespace, pod.name, DRIVER, lines=LOG_LINES, size_bytes=LOG_BYTES)
+        except RetryableError as error:
+            since_s = memory.log_since_s = memory.log_since_s or self._clock()
+            if last and self._clock() < since_s + LOG_PATIENCE_S:
+                raise
+            log = f"(the log cannot be read: {error})"
+        except PermanentError as error:
+            log = f"(the log cannot be read: {error})"
+        memory.log_since_s = None
+        return log
+
+    async def _begin(self, job: SparkJob, begin: Begin) -> str | None:
+        """Create the Job of an attempt, or find it made before. Return whose it is when it is not ours."""
+        owner = job.identity
+        wished = batch_job(owner, job.spec, attempt=begin.attempt, failures=begin.failures, account=self._account)
+        name = wished["metadata"]["name"]
+        try:
+            await self._kube.create(wished)
+        except ConflictError:
+            found = await self._kube.get("Job", owner.namespace, name)
+            if found is not None and not owned(owner, found):
+                return f"Job {name} belongs to someone else; rename one"
+            return None
+        _log.info("%s/%s: attempt %d begins", owner.namespace, owner.name, begin.attempt)
+        return None
+
+    async def _stop(self, owner: Identity, stop: Stop) -> None:
+        attempt, cause = stop.attempt, stop.cause
+        notes = {
+            ENDED: str(cause.reason),
+            ENDED_AT: self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            ENDED_MESSAGE: cause.words,
+            ENDED_LOG: stop.log,
+        }
+        _log.info("%s/%s: attempt %d is stopped: %s", owner.namespace, owner.name, attempt.number, cause.words)
+        await self._kube.stop_job(owner.namespace, attempt.name, attempt.uid, notes)
+
+    async def _remove(self, owner: Identity) -> None:
+        _log.info("%s/%s: its time to live is over", owner.namespace, owner.name)
+        await self._kube.delete(SPARK_JOB_KIND, owner.namespace, owner.name, owner.uid)
+
+    async def _refuse(
+        self, manifest: Manifest, memory: Memory, reason: SparkReason, problems: list[str]
+    ) -> float | None:
+        owner, words = Identity.of(manifest), "; ".join(problems)
+        before = SparkJobStatus.of(manifest)
+        after = refused_spark_status(owner, before, reason, words)
+        if memory.said != words:
+            memory.said = words
+            _log.warning("%s/%s: %s: %s", owner.namespace, owner.name, reason, words)
+        await self._writer.write(owner, before, after, memory.writes, self._clock())
+        settled = reason in {SparkReason.SPEC_REFUSED, SparkReason.TEMPLATE_REFUSED}
+        return None if settled else REFUSED_INTERVAL_S
