@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 from confluent_kafka import Producer as KafkaProducer
+from confluent_kafka.admin import AdminClient
 
 from parallel_consumer_runtime.kafka.inquiry import TIMEOUT_S, Inquiry
 from parallel_consumer_runtime.kafka.inquiry_lookup import OffsetsLookUp
@@ -26,7 +27,7 @@ from parallel_consumer_runtime.settings import (
 )
 from tests.support.corpus import manifest
 from tests.support.endangered import Endangered, endangered_broker
-from tests.support.filling import Placed, delete_below, fill, replace_topic
+from tests.support.filling import Placed, add_partitions, delete_below, fill, replace_topic
 from tests.support.kafka import KafkaBroker
 from tests.support.members import Members, spec_for
 from tests.support.scale import scaled
@@ -65,6 +66,12 @@ def ends(topic: TopicOffsets) -> list[int]:
 def starts(topic: TopicOffsets) -> list[int]:
     """Return the starts of a topic's partitions."""
     return [partition.start for partition in topic.partitions]
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Delete a topic; done when the controller has done it."""
+    admin = cast("Any", AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}))
+    admin.delete_topics([topic])[topic].result(30)
 
 
 class Answered(NamedTuple):
@@ -153,6 +160,25 @@ def test_a_topic_that_does_not_exist_has_no_id_and_no_partitions(kafka: KafkaBro
         assert missing not in kafka.topics()
         kafka.create_topic(missing, 3)
         wait_until(lambda: len(one.ask().topics[1].partitions) == 3, "it is told", 10)
+
+
+def test_a_topic_that_was_deleted_is_told_as_gone(kafka: KafkaBroker, topic: str) -> None:
+    """To one who knew it, too."""
+    with asked(inquiry(kafka.bootstrap, topic)) as one:
+        assert one.ask().topics[0].id is not None
+        delete_topic(kafka.bootstrap, topic)
+        wait_until(lambda: one.ask().topics[0].id is None, "the broker knows that it is gone", 10)
+        assert one.ask().topics[0].partitions == []
+
+
+def test_partitions_that_are_added_are_told(kafka: KafkaBroker, topic: str) -> None:
+    """Each from its first offset on."""
+    with asked(inquiry(kafka.bootstrap, topic)) as one:
+        assert len(one.ask().topics[0].partitions) == 4
+        add_partitions(kafka.bootstrap, topic, 6)
+        wait_until(lambda: len(one.ask().topics[0].partitions) == 6, "the added ones are told", 10)
+        fill(kafka.bootstrap, topic, (Placed(5, "k") for _ in range(3)))
+        assert ends(one.ask().topics[0]) == [0, 0, 0, 0, 0, 3]
 
 
 def test_the_start_is_what_retention_left(kafka: KafkaBroker, topic: str) -> None:

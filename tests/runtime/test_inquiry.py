@@ -10,9 +10,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from parallel_consumer_runtime.errors import PermanentError, TemporaryError
+from parallel_consumer_runtime.kafka.config import consumer_config, inquiry_config
 from parallel_consumer_runtime.kafka.inquiry import Inquiry
+from parallel_consumer_runtime.kafka.inquiry_lookup import OffsetsLookUp
 from parallel_consumer_runtime.observe import Board, StatusServer
-from parallel_consumer_runtime.settings import MemberStatus, OffsetsAnswer
+from parallel_consumer_runtime.settings import MemberStatus, OffsetsAnswer, ParallelConsumerSpec, render_static
+from tests.support.corpus import manifest
 from tests.support.waiting import wait_until
 
 WAITING_MAX = 10
@@ -179,6 +182,21 @@ def test_the_server_tells_answers_and_reasons(inquiry: Inquiry, brokers: Brokers
     finally:
         server.stop()
         mute.stop()
+
+
+def test_it_reaches_the_brokers_as_the_consumer_does() -> None:
+    """Properties of spec.kafka.config and of spec.kafka.consumerConfig, and the pod's name; the client takes them all."""
+    kafka = {
+        "config": {"sasl.mechanisms": "PLAIN", "sasl.username": "orders"},
+        "consumerConfig": {"fetch.min.bytes": "9"},
+    }
+    changes = {f"spec__kafka__{field}": value for field, value in kafka.items()}
+    settings = render_static("orders", ParallelConsumerSpec.model_validate(manifest("orders", **changes)["spec"]))
+    asking, consuming = inquiry_config(settings, "orders-0"), consumer_config(settings, "orders-0")
+    for name in ("bootstrap.servers", "client.id", *kafka["config"], *kafka["consumerConfig"]):
+        assert asking[name] == consuming[name]
+    assert "group.id" not in asking
+    OffsetsLookUp(settings, "orders-0")  # the client refuses nothing of it
 
 
 def test_a_status_of_an_older_pod_has_produced_nothing() -> None:
