@@ -1,0 +1,1 @@
+"""Files for spark-submit, one for each application: `mainApplicationFile: local:///opt/parallel-consumer/archive.py`."""
