@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 PYTHON ?= python3
 
-.PHONY: help setup setup-cluster lint type test unit simulate fuzz reliability-release broker cluster demo bench crds systems requirements clean
+.PHONY: help setup setup-cluster lint type test unit simulate fuzz reliability-release broker spark cluster demo bench crds systems requirements clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,9 @@ reliability-release: setup ## every fault with a release's figures, a million se
 
 broker: setup ## the tier with a real Apache Kafka alone
 	@$(PY) -m tests.run broker
+
+spark: setup ## the tier with a local Spark beside a real Apache Kafka alone
+	@$(PY) -m tests.run spark
 
 cluster: setup ## the tier with a real Kubernetes alone
 	@$(PY) -m tests.run cluster

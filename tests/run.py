@@ -53,6 +53,12 @@ def _broker() -> str | None:
     return why_unavailable()
 
 
+def _spark() -> str | None:
+    from tests.support.spark_jars import why_unavailable  # noqa: PLC0415 - as above
+
+    return _broker() or why_unavailable()
+
+
 def _cluster() -> str | None:
     from tests.support.cluster import why_unavailable  # noqa: PLC0415 - as above
 
@@ -108,6 +114,7 @@ TIERS = (
         ),
         _broker,
     ),
+    Tier("spark", (pytest("spark", "tests", "tests/spark"),), _spark),
     Tier(
         "cluster",
         ([sys.executable, "-m", "tests.support.cluster", "run", "--", *pytest("cluster", "tests", "tests/cluster")],),
