@@ -34,7 +34,7 @@ from tests.support.scale import scaled
 from tests.support.traffic import Traffic
 from tests.support.waiting import wait_until
 
-KILLS = 20
+KILLS = scaled(5, 20)
 ASKERS = 3
 
 
