@@ -61,7 +61,8 @@ def kafka(node_address: str) -> Iterator[KafkaBroker]:
 def operator() -> Iterator[None]:
     """The operator, installed by the manifests that users apply."""
     kubectl("apply", "--filename=crds/", "--filename=operator/manifests/")
-    kubectl("wait", "--for=condition=Established", "crd", "parallelconsumers.parallelconsumer.io", "--timeout=30s")
+    crds = ("parallelconsumers.parallelconsumer.io", "sparkjobs.parallelconsumer.io")
+    kubectl("wait", "--for=condition=Established", "crd", *crds, "--timeout=30s")
     kubectl("rollout", "status", "deployment", "--namespace=parallel-consumer", "--timeout=60s")
     yield
     kubectl("delete", "--filename=operator/manifests/", "--filename=crds/", "--wait=true", "--timeout=60s")

@@ -1,6 +1,7 @@
 """The real API server judges the corpus as the settings model does, and names the path; short name, scale, columns."""
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from tests.support import bounds
 from tests.support.cluster.kubectl import KubectlError, apply, get, kubectl
 from tests.support.corpus import INVALID, VALID, Case, changed, manifest
+from tests.support.fake_spark import spark_job
+from tests.support.spark_corpus import SPARK_INVALID, SPARK_VALID
 
 _AT_ONCE = 4
 pytestmark = pytest.mark.usefixtures("operator")
@@ -23,14 +26,14 @@ def refusal(case: Case) -> str | None:
     return None
 
 
-def accepts(cases: list[Case]) -> None:
+def accepts(cases: Sequence[Case]) -> None:
     """Fail unless the API server takes every manifest."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         verdicts = dict(zip([case.title for case in cases], pool.map(refusal, cases), strict=True))
     assert {title: verdict for title, verdict in verdicts.items() if verdict is not None} == {}
 
 
-def refuses(cases: list[Case]) -> None:
+def refuses(cases: Sequence[Case]) -> None:
     """Fail unless the API server refuses every manifest, names the path, and says what it is to say."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         verdicts = list(zip(cases, pool.map(refusal, cases), strict=True))
@@ -57,6 +60,31 @@ def test_every_bound_of_the_settings_is_a_bound_of_the_server() -> None:
     at_bounds, beyond_bounds = bounds.cases()
     accepts(at_bounds)
     refuses(beyond_bounds)
+
+
+def test_the_server_judges_spark_jobs_as_the_settings_model_does() -> None:
+    """The same corpus, refused by the same paths with what to do instead."""
+    accepts(SPARK_VALID)
+    refuses(SPARK_INVALID)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.image", "spark:2"),
+        ("spec.pyFiles", ["local:///opt/app/more.zip"]),
+        ("spec.sparkConf", {"spark.sql.shuffle.partitions": "9"}),
+        ("spec.driver.template", {"metadata": {"labels": {"team": "x"}}}),
+        ("spec.timeouts.run", "1h"),
+    ],
+)
+def test_a_spark_job_is_one_run(namespace: str, path: str, value: object) -> None:
+    """No field changes, also none that was left out; only suspend does."""
+    mine = spark_job(metadata__namespace=namespace, spec__suspend=True)
+    apply(mine, namespace)
+    with pytest.raises(KubectlError, match=r"immutable: a SparkJob is one run"):
+        apply(changed(mine, {path: value}), namespace)
+    assert get("pcsj", "archive", namespace)["spec"]["suspend"] is True
 
 
 def test_a_name_that_cannot_become_a_service_is_refused() -> None:

@@ -180,6 +180,19 @@ def test_executors_that_fail_for_their_driver_are_not_counted() -> None:
     assert world.status["executors"]["failed"] == 0
 
 
+def test_an_executor_that_nothing_would_end_goes_with_its_attempt() -> None:
+    """One that no node took is not left waiting; one that failed stays, for whoever asks why."""
+    world = SparkWorld()
+    driver = world.running(executors=1)
+    world.ends("archive-1-exec-1", 1)
+    world.executor_comes(2)
+    world.ends(driver, 0)
+    world.job_says("Complete")
+    assert world.step() == ["delete archive-1-exec-2", "status"]
+    assert {name for kind, _, name in world.kube.objects if kind == "Pod"} == {driver, "archive-1-exec-1"}
+    assert world.step() == []
+
+
 def test_an_evicted_driver_is_told_even_when_its_pod_is_gone() -> None:
     """The cluster says why while the pod ends; that is kept."""
     world = SparkWorld()
@@ -361,6 +374,7 @@ def test_suspend_ends_the_attempt_and_resume_begins_another() -> None:
     assert world.step(3600) == []
     world.suspend(suspended=False)
     world.step()
+    assert world.condition("Running")[1:] == ("Waiting", "attempt 2 begins")
     driver = world.running(2)
     assert (world.state, world.status["attempts"], world.status["failures"]) == ("Running", 2, 0)
     world.ends(driver, 0)
@@ -431,7 +445,7 @@ def test_the_time_to_live_deletes_everything_after_the_end_is_in_the_status() ->
     driver = world.running()
     world.ends(driver, 0)
     world.job_says("Complete")
-    assert world.step(300) == ["status"]
+    assert world.step(300)[-1] == "status"
     assert (SPARK_JOB_KIND, "default", "archive") in world.kube.objects, "the end was not recorded before"
     assert world.step() == ["delete SparkJob archive"]
     assert world.kube.objects == {}

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from parallel_consumer_operator.api import Identity, SparkJob, SparkJobStatus, SparkReason
+from parallel_consumer_operator.api import Identity, SparkJob, SparkJobStatus, SparkReason, SparkState
 from parallel_consumer_operator.desired.naming import Manifest
 from parallel_consumer_operator.desired.spark import batch_job, config_map, service, spark_refusals
 from parallel_consumer_operator.desired.spark.naming import (
@@ -154,6 +154,8 @@ class SparkJobReconciler:
                 return await self._refuse(manifest, memory, SparkReason.NAME_TAKEN, [taken])
         elif isinstance(decision.act, Stop):
             await self._stop(job.identity, decision.act)
+        if decision.state.final or decision.state is SparkState.RETRYING:
+            await self._sweep(job.identity, seen)
         memory.said = None
         status = spark_status_of(job, seen, decision, problem)
         held_s = await self._writer.write(job.identity, job.status, status, memory.writes, self._clock())
@@ -217,6 +219,12 @@ class SparkJobReconciler:
         }
         _log.info("%s/%s: attempt %d is stopped: %s", owner.namespace, owner.name, attempt.number, cause.words)
         await self._kube.stop_job(owner.namespace, attempt.name, attempt.uid, notes)
+
+    async def _sweep(self, owner: Identity, seen: Seen) -> None:
+        """Delete what an attempt left behind, before its end is recorded: afterwards nobody looks."""
+        for pod in seen.left_behind():
+            _log.info("%s/%s: executor %s outlived its driver", owner.namespace, owner.name, pod.name)
+            await self._kube.delete_pod(owner.namespace, pod.name, pod.uid)
 
     async def _remove(self, owner: Identity) -> None:
         _log.info("%s/%s: its time to live is over", owner.namespace, owner.name)

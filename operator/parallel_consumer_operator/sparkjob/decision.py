@@ -187,6 +187,8 @@ def _begin(stands: Decision, attempt: int, failures: int, seen: Seen) -> Decisio
     if left := [pod.name for pod in seen.drivers if not pod.ended]:
         words = f"driver pod {left[0]} of an earlier attempt has not ended"
         return replace(stands, cause=Cause(SparkReason.WAITING, words), wait_s=MOVING_INTERVAL_S)
+    if not stands.cause.words:
+        stands = replace(stands, cause=Cause(SparkReason.WAITING, f"attempt {attempt} begins"))
     return replace(stands, act=Begin(attempt, failures), wait_s=SOON_S)
 
 

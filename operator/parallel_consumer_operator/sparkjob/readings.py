@@ -87,6 +87,7 @@ class SparkPod:
     """A driver or an executor."""
 
     name: str
+    uid: str
     attempt: int
     image: str
     memory: str | None
@@ -125,6 +126,7 @@ class SparkPod:
         why = at(waiting, "reason")
         return cls(
             name=metadata["name"],
+            uid=metadata["uid"],
             attempt=_number(at(metadata, "labels", ATTEMPT)),
             image=str(at(spec, "image") or "?"),
             memory=at(spec, "resources", "limits", "memory"),
@@ -182,6 +184,12 @@ class Seen:
     def executors_of(self, attempt: int) -> list[SparkPod]:
         """Return an attempt's executors."""
         return [pod for pod in self.executors if pod.attempt == attempt]
+
+    def left_behind(self) -> list[SparkPod]:
+        """Return the executors whose driver has ended and that have not: one that no node took would wait for ever."""
+        over = {driver.attempt for driver in self.drivers if driver.ended}
+        over -= {driver.attempt for driver in self.drivers if not driver.ended}
+        return [pod for pod in self.executors if pod.attempt in over and not pod.ended and not pod.terminating]
 
     def with_log(self, log: str) -> "Seen":
         """Return the same with the log that was asked for."""
