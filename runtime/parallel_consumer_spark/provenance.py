@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 RESULT_PREFIX = "parallel-consumer-result-"
 DEAD_LETTER_PREFIX = "parallel-consumer-dead-letter-"
+REDRIVE_COUNT = "parallel-consumer-redrive-count"
+"""How often a record was put back into its source topic, from 1."""
 SOURCE_COLUMNS = ("source_topic", "source_partition", "source_offset", "source_index")
 
 

@@ -63,13 +63,16 @@ def main(
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     try:
-        builder = cast("Any", SparkSession.builder).appName(name)
-        # Dates and hours are UTC's wherever a job runs.
-        spark: SparkSession = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+        # A session that is there already is its owner's to stop.
+        shared = SparkSession.getActiveSession()
+        spark: SparkSession = shared or cast("Any", SparkSession.builder).appName(name).getOrCreate()
         try:
+            # Dates and hours are UTC's wherever a job runs.
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
             run(spark, given)
         finally:
-            spark.stop()
+            if shared is None:
+                spark.stop()
     except ApplicationError as error:
         return _failed(str(error), error.exit_status)
     except Py4JJavaError as error:
@@ -114,12 +117,13 @@ def window_of(spark: "SparkSession", given: Any) -> Window:
 
 
 def _ranges(logs: dict[int, PartitionLog], start: str, end: str) -> tuple[PartitionRange, ...]:
-    starts = {number: log.start for number, log in logs.items()} if start == "earliest" else _offsets("--from", start)
-    ends = {number: log.stable_end for number, log in logs.items()} if end == "latest" else _offsets("--to", end)
-    # Partitions that either names; the other one, when it is a word, knows all.
-    numbers = sorted(set(starts) & set(ends) if "latest" in end or "earliest" in start else set(starts) | set(ends))
+    known_start, known_end = start == "earliest", end == "latest"
+    starts = {number: log.start for number, log in logs.items()} if known_start else _offsets("--from", start)
+    ends = {number: log.stable_end for number, log in logs.items()} if known_end else _offsets("--to", end)
+    # A word knows all partitions: what the other one names is meant.
+    numbers = set(ends) if known_start else set(starts) if known_end else set(starts) | set(ends)
     found: list[PartitionRange] = []
-    for number in numbers:
+    for number in sorted(numbers):
         if number not in starts or number not in ends or number not in logs:
             raise WindowError(f"partition {number}: --from and --to must both name it, and the topic have it")
         if ends[number] < starts[number]:
