@@ -397,5 +397,6 @@ class Member:
                 worker=self._worker.statistics,
                 rate_keys_forgotten=self._processing.gates.keys_forgotten,
                 partitions_max=self._settings.monitoring.partitions,
+                stuck_after_s=self._live.stuck_after,
             )
         )

@@ -1,6 +1,7 @@
 """What the manifest promises, seen from outside on a real broker: orderings, commit modes, slow records, pauses, metrics."""
 
 import itertools
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +122,7 @@ def test_a_record_that_hangs_is_named_and_holds_nothing_else(
         group,
         "hold_in_first_life",
         slowAfter="300ms",
+        stuckAfter="1s",
         drainTimeout="0s",
         concurrency={"fixed": 200},
     )
@@ -140,6 +142,10 @@ def test_a_record_that_hangs_is_named_and_holds_nothing_else(
         assert f"{topic}[{head.partition}]@{head.offset} runs for" in log
         assert head.key_hash in log
         assert "held" not in log.replace("held back", ""), "keys are nobody else's business"
+        words = wait_until(lambda: members.refusal(0, "/healthz"), "it is unhealthy", 30)
+        assert re.match(
+            rf"{topic}\[{head.partition}\]@{head.offset} runs for [0-9]+ s: longer than spec.processing", words
+        )
 
 
 @pytest.mark.proves(16)

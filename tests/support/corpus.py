@@ -246,6 +246,7 @@ INVALID = [
     ),
     Case("unknown commit mode", {f"{_PROCESSING}.commitMode": "Auto"}, f"{_PROCESSING}.commitMode"),
     Case("slow at once", {f"{_PROCESSING}.slowAfter": "1ms"}, f"{_PROCESSING}.slowAfter"),
+    Case("stuck at once", {f"{_PROCESSING}.stuckAfter": "1ms"}, f"{_PROCESSING}.stuckAfter"),
     Case("unknown ordering", {f"{_PROCESSING}.ordering": "key"}, f"{_PROCESSING}.ordering"),
     Case("unknown worker", {f"{_PROCESSING}.worker": "Fork"}, f"{_PROCESSING}.worker"),
     Case("no processes", {f"{_PROCESSING}.processes": 0}, f"{_PROCESSING}.processes"),

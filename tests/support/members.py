@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 
@@ -190,6 +191,18 @@ class Members:
                 return str(answer.read().decode())
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return None
+
+    def refusal(self, ordinal: int, path: str) -> str | None:
+        """Return what a member's status server says when it answers 503; None when it does not."""
+        try:
+            url = f"http://127.0.0.1:{self._running[ordinal].port}{path}"
+            urllib.request.urlopen(url, timeout=REQUEST_TIMEOUT_S).close()
+        except urllib.error.HTTPError as error:
+            with error:
+                return str(error.read().decode()) if error.code == HTTPStatus.SERVICE_UNAVAILABLE else None
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return None
+        return None
 
     def wait_status(
         self, ordinal: int, holds: Callable[[MemberStatus], bool], what: str, timeout_s: float = START_TIMEOUT_S

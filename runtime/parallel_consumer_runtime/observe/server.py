@@ -40,6 +40,10 @@ def unhealthy(board: Board, now: float) -> str | None:
     # Compared at the moment of the snapshot: both stop together when the machine sleeps.
     if snapshot.taken_at - snapshot.polled_at > POLL_AGE_MAX_S:
         return f"the consumer was not polled for {snapshot.taken_at - snapshot.polled_at:.0f} s"
+    head = snapshot.status.head_of_line
+    if snapshot.stuck_after_s is not None and head is not None and head.age_s > snapshot.stuck_after_s:
+        place = f"{head.topic}[{head.partition}]@{head.offset}"
+        return f"{place} runs for {head.age_s:.0f} s: longer than spec.processing.stuckAfter"
     return None
 
 

@@ -33,6 +33,8 @@ class Snapshot(NamedTuple):
     rate_keys_forgotten: int
     partitions_max: int
     """How many partitions have metrics of their own."""
+    stuck_after_s: float | None
+    """A record that runs longer makes the process unhealthy; None: never."""
 
 
 class Board:

@@ -105,6 +105,9 @@ class ProcessingSpec(SettingsModel):
     written as base64:… . Live."""
     slow_after: Annotated[Duration, Between("10ms", "24h")] = 30.0
     """A record that runs longer is reported, once: log, metric, status. Live."""
+    stuck_after: Annotated[Duration, Between("1s", "24h")] | None = None
+    """A record that runs longer makes the pod unhealthy, and its kubelet starts it anew: what was not committed is handled
+    again. Never when unset, because only who wrote a handler knows how long it may take. Live."""
     buffer: BufferSpec = BufferSpec()
     """How much is read ahead. Live."""
     commit_interval: Annotated[Duration, Between("10ms", "60s")] = 0.1

@@ -48,6 +48,7 @@ def render_live(spec: ParallelConsumerSpec, replicas: int) -> LiveSettings:
         ignored_keys=processing.ignored_keys,
         scheduled_time_header=processing.scheduled_time_header,
         slow_after=processing.slow_after,
+        stuck_after=processing.stuck_after,
         commit_interval=processing.commit_interval,
         commit_records=processing.commit_records,
         paused=processing.paused,

@@ -90,6 +90,8 @@ class LiveSettings(SettingsModel):
     """The header that says when a record may start."""
     slow_after: Duration = 30.0
     """A record that runs longer is reported."""
+    stuck_after: Duration | None = None
+    """A record that runs longer makes the pod unhealthy; None: never."""
     commit_interval: Duration
     """Time between two commits."""
     commit_records: int = 0
