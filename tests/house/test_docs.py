@@ -26,8 +26,11 @@ RUN_ELSEWHERE = {
     "kubectl get pcon flights": "tests/cluster/test_flights.py reads its columns",
     "kubectl patch pcon flights --type merge -p": "tests/cluster/test_flights.py patches so",
 }
-# Of this page every command is run, in order, against a real broker.
-RUN_BY_PAGE = {"docs/operations.md": "tests/broker/test_operations_page.py"}
+# Of these pages every command is run, in order, against a real broker.
+RUN_BY_PAGE = {
+    "docs/operations.md": "tests/broker/test_operations_page.py",
+    "docs/spark.md": "tests/spark/test_page.py",
+}
 RUN_HERE = {".venv/bin/pconsumer run --help", "make help"}
 
 

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGES = ("operator/parallel_consumer_operator", "runtime/parallel_consumer_runtime")
+PACKAGES = (
+    "operator/parallel_consumer_operator",
+    "runtime/parallel_consumer_runtime",
+    "runtime/parallel_consumer_spark",
+)
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
