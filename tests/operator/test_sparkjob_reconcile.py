@@ -403,6 +403,10 @@ def test_suspending_what_has_ended_changes_nothing() -> None:
     world.job_says("Complete")
     world.settle()
     assert world.state == "Succeeded"
+    world.suspend(suspended=False)
+    world.settle()
+    assert (world.state, world.status["observedGeneration"]) == ("Succeeded", world.job["metadata"]["generation"])
+    assert world.batch_jobs() == ["archive-1"]
 
 
 def test_a_job_that_someone_else_suspended_is_left_to_them() -> None:
@@ -414,6 +418,31 @@ def test_a_job_that_someone_else_suspended_is_left_to_them() -> None:
     assert world.state == "Suspended"
     assert "Job archive-1 was suspended by someone else" in world.status["message"]
     assert world.step(7200) == []
+
+
+def test_the_start_is_counted_from_when_the_job_was_let_go() -> None:
+    """A queue of jobs may have held it for hours."""
+    world = SparkWorld()
+    world.settle()
+    world.batch_job()["spec"]["suspend"] = True
+    world.step(7200)
+    world.batch_job()["spec"]["suspend"] = False
+    world.batch_job()["status"] = {"startTime": world.stamp()}
+    assert "suspend Job archive-1" not in world.step(10)
+    assert world.state == "Starting"
+    assert "suspend Job archive-1" in world.step(600)
+
+
+def test_a_driver_on_a_lost_node_is_named() -> None:
+    """It ends never, no other attempt begins, and the message says what a person must do."""
+    world = SparkWorld(spec__restartPolicy=RETRIES)
+    driver = world.running()
+    world.pod(driver)["metadata"]["deletionTimestamp"] = world.stamp()
+    world.step(30)
+    assert "may be lost" not in world.status["message"]
+    world.step(60)
+    assert "node n1 may be lost" in world.status["message"]
+    assert world.state == "Running"
 
 
 def test_a_job_that_someone_deleted_is_a_failed_attempt() -> None:

@@ -121,10 +121,7 @@ class SparkJobReconciler:
         except ValidationError as error:
             return await self._refuse(manifest, memory, SparkReason.SPEC_REFUSED, explain(error, "spec"))
         if job.status.state.final:
-            decision = decide(job, Seen(), self._now())
-            if isinstance(decision.act, Remove):
-                await self._remove(job.identity)
-            return decision.wait_s
+            return await self._finished(job, memory)
         if problems := spark_refusals(job.spec):
             return await self._refuse(manifest, memory, SparkReason.TEMPLATE_REFUSED, problems)
         around = await observe_spark_job(self._kube, job.identity)
@@ -161,6 +158,16 @@ class SparkJobReconciler:
         held_s = await self._writer.write(job.identity, job.status, status, memory.writes, self._clock())
         waits = [decision.wait_s, held_s, None if problem is None else REFUSED_INTERVAL_S]
         return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _finished(self, job: SparkJob, memory: Memory) -> float | None:
+        """Nothing follows an end that is recorded but its time to live."""
+        decision = decide(job, Seen(), self._now())
+        if isinstance(decision.act, Remove):
+            await self._remove(job.identity)
+        elif job.status.observed_generation != job.identity.generation:
+            status = job.status.model_copy(update={"observed_generation": job.identity.generation})
+            await self._writer.write(job.identity, job.status, status, memory.writes, self._clock())
+        return decision.wait_s
 
     async def _decide(self, job: SparkJob, seen: Seen, memory: Memory) -> tuple[Decision, Seen]:
         """Decide, and ask for what the decision needs to know more."""

@@ -91,7 +91,7 @@ def _with_job(job: SparkJob, newest: Attempt, seen: Seen, now: datetime) -> Deci
         done = replace(stands, state=SparkState.SUCCEEDED, cause=cause, running_since=since)
         return replace(done, completion_time=newest.finished_at or now, wait_s=SOON_S)
     if newest.ended is SparkReason.SUSPENDED:
-        return _suspended(job, stands, seen)
+        return _suspended(job, stands, seen, now)
     if newest.ended is not None:
         cause = Cause(newest.ended, newest.ended_message)
         return _failed(job, replace(stands, cause=cause, log=newest.ended_log), newest.ended_at or now, seen, now)
@@ -123,21 +123,21 @@ def _without_job(job: SparkJob, seen: Seen, now: datetime) -> Decision:
         if job.spec.suspend:
             cause = Cause(SparkReason.SUSPENDED, "nothing runs until suspend is false")
             return replace(stands, state=SparkState.SUSPENDED, cause=cause)
-        return _begin(stands, 1, 0, seen)
+        return _begin(stands, 1, 0, seen, now)
     stands = replace(stands, attempt=before.attempts, failures=before.failures, job_name=before.job_name)
     if before.state is SparkState.SUSPENDED:
-        return _suspended(job, stands, seen)
+        return _suspended(job, stands, seen, now)
     if before.state is SparkState.RETRYING:
         return _retry(job, stands, seen, now)
     words = f"Job {before.job_name} was deleted by someone else while it ran"
     return _failed(job, replace(stands, cause=Cause(SparkReason.JOB_DELETED, words)), now, seen, now)
 
 
-def _suspended(job: SparkJob, stands: Decision, seen: Seen) -> Decision:
+def _suspended(job: SparkJob, stands: Decision, seen: Seen, now: datetime) -> Decision:
     if not job.spec.suspend:
-        return _begin(stands, stands.attempt + 1, stands.failures, seen)
-    ending = [pod.name for pod in seen.drivers if not pod.ended]
-    words = f"driver pod {ending[0]} ends" if ending else "nothing runs until suspend is false"
+        return _begin(stands, stands.attempt + 1, stands.failures, seen, now)
+    ending = [f"driver pod {pod.name} ends{pod.overdue(now)}" for pod in seen.drivers if not pod.ended]
+    words = ending[0] if ending else "nothing runs until suspend is false"
     return replace(stands, state=SparkState.SUSPENDED, cause=Cause(SparkReason.SUSPENDED, words))
 
 
@@ -180,12 +180,14 @@ def _retry(job: SparkJob, stands: Decision, seen: Seen, now: datetime) -> Decisi
     if job.spec.suspend:
         return stands
     wait_s = (at - now).total_seconds() + job.spec.restart_policy.on_failure_retry_interval
-    return replace(stands, wait_s=wait_s) if wait_s > 0 else _begin(stands, stands.attempt + 1, stands.failures, seen)
+    return (
+        replace(stands, wait_s=wait_s) if wait_s > 0 else _begin(stands, stands.attempt + 1, stands.failures, seen, now)
+    )
 
 
-def _begin(stands: Decision, attempt: int, failures: int, seen: Seen) -> Decision:
-    if left := [pod.name for pod in seen.drivers if not pod.ended]:
-        words = f"driver pod {left[0]} of an earlier attempt has not ended"
+def _begin(stands: Decision, attempt: int, failures: int, seen: Seen, now: datetime) -> Decision:
+    if left := [pod for pod in seen.drivers if not pod.ended]:
+        words = f"driver pod {left[0].name} of an earlier attempt has not ended{left[0].overdue(now)}"
         return replace(stands, cause=Cause(SparkReason.WAITING, words), wait_s=MOVING_INTERVAL_S)
     if not stands.cause.words:
         stands = replace(stands, cause=Cause(SparkReason.WAITING, f"attempt {attempt} begins"))
@@ -208,6 +210,7 @@ def _active(job: SparkJob, stands: Decision, newest: Attempt, seen: Seen, now: d
     stands = replace(stands, state=SparkState.RUNNING, cause=Cause(SparkReason.RUNNING, words), wait_s=None)
     if driver is not None and (driver.disruption or driver.terminating):
         words = f"driver pod {driver.name} is ended by the cluster: {driver.disruption or 'it was deleted'}"
+        words += driver.overdue(now)
         stands = replace(stands, cause=Cause(SparkReason.RUNNING, words), wait_s=MOVING_INTERVAL_S)
     elif driver is not None and job.spec.executors_wanted and not any(map(_runs, seen.executors_of(newest.number))):
         trouble = waiting_cause(seen, newest, job.spec.executors_wanted)
@@ -224,7 +227,7 @@ def _active(job: SparkJob, stands: Decision, newest: Attempt, seen: Seen, now: d
 
 def _starting(job: SparkJob, stands: Decision, newest: Attempt, seen: Seen, now: datetime) -> Decision:
     driver, wanted = seen.driver_of(newest.number), job.spec.executors_wanted
-    if driver is None and seen.refusals is None and now >= newest.created_at + _SILENT_AFTER:
+    if driver is None and seen.refusals is None and now >= newest.began_at + _SILENT_AFTER:
         return replace(stands, refusals_of=newest)
     if driver is not None and driver.running and driver.started_at is not None and seen.log is None:
         silent = not seen.executors_of(newest.number) and now >= driver.started_at + _SILENT_AFTER
@@ -233,7 +236,7 @@ def _starting(job: SparkJob, stands: Decision, newest: Attempt, seen: Seen, now:
     cause = waiting_cause(seen, newest, wanted)
     stands = replace(stands, cause=cause)
     timeout_s = job.spec.timeouts.start
-    left_s = (newest.created_at - now).total_seconds() + timeout_s
+    left_s = (newest.began_at - now).total_seconds() + timeout_s
     if left_s > 0:
         return replace(stands, wait_s=min(left_s, MOVING_INTERVAL_S))
     reason = SparkReason.START_TIMEOUT if cause.reason is SparkReason.WAITING else cause.reason

@@ -15,6 +15,7 @@ from parallel_consumer_operator.desired.spark.naming import (
     ENDED_MESSAGE,
     FAILURES,
 )
+from parallel_consumer_operator.pods import OVERDUE
 from parallel_consumer_operator.untyped import as_list, at
 from parallel_consumer_operator.wording import short
 
@@ -42,6 +43,8 @@ class Attempt:
     failures: int
     """Attempts that had failed before this one."""
     created_at: datetime
+    began_at: datetime
+    """When its Job's controller began it, or began it again after somebody else's suspension; else when it was created."""
     suspended: bool
     complete: bool
     failed: bool
@@ -64,12 +67,14 @@ class Attempt:
         done = {kind for kind, item in conditions.items() if at(item, "status") == "True"} & {"Complete", "Failed"}
         last = conditions.get("Complete" if "Complete" in done else "Failed")
         ended: Any = at(notes, ENDED)
+        created_at = _time(metadata["creationTimestamp"]) or datetime.min.replace(tzinfo=UTC)
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
             number=_number(at(metadata, "labels", ATTEMPT)),
             failures=_number(at(notes, FAILURES)),
-            created_at=_time(metadata["creationTimestamp"]) or datetime.min.replace(tzinfo=UTC),
+            created_at=created_at,
+            began_at=_time(at(manifest, "status", "startTime")) or created_at,
             suspended=at(manifest, "spec", "suspend") is True,
             complete="Complete" in done,
             failed="Failed" in done and "Complete" not in done,
@@ -109,7 +114,8 @@ class SparkPod:
     """Why no node takes it, empty when one did."""
     disruption: str
     """Why the cluster ends it, empty when it does not."""
-    terminating: bool
+    ends_by: datetime | None
+    """When its deletion was to be done, grace included; None while nobody deleted it."""
     application_id: str | None
 
     @classmethod
@@ -141,8 +147,22 @@ class SparkPod:
             waiting="" if why is None or why in _WAITING_IS_NORMAL else str(why),
             unschedulable=_condition(conditions, "PodScheduled", "Unschedulable"),
             disruption=_condition(conditions, "DisruptionTarget", None),
-            terminating="deletionTimestamp" in metadata,
+            ends_by=_time(at(metadata, "deletionTimestamp")),
             application_id=at(metadata, "labels", _APPLICATION_LABEL),
+        )
+
+    @property
+    def terminating(self) -> bool:
+        """Whether somebody deleted it."""
+        return self.ends_by is not None
+
+    def overdue(self, now: datetime) -> str:
+        """Return what a person must do about a pod that was to end and did not, nothing while it may still end."""
+        if self.ends_by is None or now < self.ends_by + OVERDUE:
+            return ""
+        return (
+            f"; it was to end by {self.ends_by:%Y-%m-%dT%H:%M:%SZ} and did not: node {self.node} may be lost; "
+            "where that is certain, kubectl delete pod --force"
         )
 
     @property
