@@ -88,6 +88,21 @@ def test_an_archive_of_windows_holds_each_result_once(
     assert (tmp_path / "out" / "window=1" / "date=2026-01-02" / "hour=3").is_dir()
 
 
+def test_an_empty_window_is_archived_and_done(
+    kafka: KafkaBroker, spark: "SparkSession", topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A window without offsets, and one that holds nothing but what was aborted: each is published, with no row."""
+    send(kafka.bootstrap, topic, [Sent(0, "k", b"v", {})], transactional_id=topic, end="abort")
+    cuts: list[dict[int, tuple[int, int]]] = [{}, {0: (0, 2)}]
+    for sequence, cut in enumerate(cuts, 1):
+        file = window_file(tmp_path, window_json(kafka.bootstrap, topic, cut, sequence=sequence))
+        for partition_by in ("", "date"):
+            output = tmp_path / f"by-{partition_by}"
+            assert archive.main(["--window", str(file), "--output", str(output), "--partition-by", partition_by]) == 0
+            assert "0 records published in" in capsys.readouterr().out
+    assert spark.read.parquet(str(tmp_path / "by-")).count() == 0
+
+
 def test_an_archive_says_in_one_line_why_it_fails(
     kafka: KafkaBroker, spark: "SparkSession", topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

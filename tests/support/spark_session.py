@@ -14,6 +14,9 @@ from pyspark.sql import SparkSession
 from tests.support.processes import REPOSITORY
 from tests.support.spark_jars import spark_jars
 
+SECRET_ENV = "KAFKA_PASSWORD_OF_TESTS"
+"""What a session of tests has in its environment, as a pod has a secret."""
+SECRET = "canary-8c1f"
 LOG4J = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -64,6 +67,7 @@ def spark_session(folder: Path) -> Generator[SparkSession]:
     for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"):
         os.environ.pop(name, None)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ[SECRET_ENV] = SECRET
     builder = cast("Any", SparkSession.builder).appName("tests")
     for name, value in spark_settings(folder).items():
         builder = builder.config(name, value)
