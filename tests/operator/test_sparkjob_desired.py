@@ -182,6 +182,8 @@ def test_dynamic_allocation_reaches_spark() -> None:
     assert properties["spark.dynamicAllocation.maxExecutors"] == "4"
     assert "spark.dynamicAllocation.initialExecutors" not in properties
     assert properties["spark.dynamicAllocation.shuffleTracking.enabled"] == "true"
+    assert properties["spark.kubernetes.executor.deleteOnTermination"] == "true", "idle ones would pile up"
+    assert _properties()["spark.kubernetes.executor.deleteOnTermination"] == "false", "failed ones are looked at"
 
 
 def test_a_users_properties_win_over_our_defaults_and_lose_to_what_is_managed() -> None:

@@ -517,6 +517,45 @@ def test_a_refused_template_becomes_a_condition_and_begins_nothing() -> None:
     assert world.step() == []
 
 
+def test_what_runs_is_followed_to_its_end_although_its_template_is_refused_now() -> None:
+    """A newer operator may be stricter; it begins nothing more, and hides nothing."""
+    world = SparkWorld(spec__restartPolicy=RETRIES)
+    driver = world.running()
+    world.job["spec"]["executor"] = {"template": {"spec": {"hostNetwork": True}}}
+    world.step()
+    assert (world.state, world.condition("Accepted")[1]) == ("Running", "TemplateRefused")
+    world.fails(driver, log=RAISED)
+    world.step()
+    assert world.state == "Retrying"
+    world.step(60)
+    assert (world.state, world.batch_jobs()) == ("Retrying", ["archive-1"])
+    assert world.condition("Accepted")[1] == "TemplateRefused"
+    assert "ValueError" in world.status["message"]
+    assert world.step() == []
+    assert (world.reconcile() or 1000) == 10
+
+
+def test_a_retry_that_the_server_refuses_waits_for_it_to_change_its_mind() -> None:
+    """Without a word more than once, and without forgetting how the last attempt ended."""
+    world = SparkWorld(spec__restartPolicy=RETRIES)
+    world.fails(world.running(), log=RAISED)
+    world.step()
+
+    def refuse(writes: str) -> None:
+        if writes.startswith("create Job"):
+            raise ForbiddenError("exceeded quota: count/jobs.batch")
+
+    world.kube.before_write = refuse
+    assert world.step(60) == ["status"]
+    for _ in range(5):
+        assert world.step(10) == []
+    assert (world.state, world.condition("Accepted")[1]) == ("Retrying", "ChildRefused")
+    world.kube.before_write = lambda _: None
+    assert "create Job archive-2" in world.step(10)
+    world.running(2)
+    assert (world.status["failures"], world.condition("Accepted")[0]) == (1, "True")
+
+
 def test_a_spec_that_an_older_schema_let_through_becomes_a_condition() -> None:
     """Never a crash loop."""
     world = SparkWorld(spec__driver={"memory": "1Gi"})

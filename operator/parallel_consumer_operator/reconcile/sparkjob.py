@@ -8,7 +8,7 @@ differs it sends no mutating request.
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pydantic import ValidationError
@@ -47,6 +47,7 @@ from parallel_consumer_operator.sparkjob import (
     refused_spark_status,
     spark_status_of,
 )
+from parallel_consumer_operator.sparkjob.causes import Cause
 from parallel_consumer_operator.sparkjob.logs import LOG_BYTES, LOG_LINES
 from parallel_consumer_runtime.settings import explain
 from parallel_consumer_runtime.settings.spark import SPARK_JOB_KIND
@@ -119,41 +120,31 @@ class SparkJobReconciler:
         try:
             job = SparkJob.parse(manifest)
         except ValidationError as error:
-            return await self._refuse(manifest, memory, SparkReason.SPEC_REFUSED, explain(error, "spec"))
+            problem = Cause(SparkReason.SPEC_REFUSED, "; ".join(explain(error, "spec")))
+            return await self._refuse(manifest, memory, problem)
         if job.status.state.final:
             return await self._finished(job, memory)
-        if problems := spark_refusals(job.spec):
-            return await self._refuse(manifest, memory, SparkReason.TEMPLATE_REFUSED, problems)
         around = await observe_spark_job(self._kube, job.identity)
-        if foreign := foreign_children(job.identity, around.children):
-            taken = [f"{name} belongs to someone else; rename one" for name in foreign]
-            return await self._refuse(manifest, memory, SparkReason.NAME_TAKEN, taken)
         return await self._converge(manifest, job, around, memory)
 
     async def _converge(
         self, manifest: Manifest, job: SparkJob, around: SparkObservation, memory: Memory
     ) -> float | None:
         decision, seen = await self._decide(job, around.seen, memory)
-        problem: str | None = None
-        try:
-            wished = (config_map(job.identity, job.spec), service(job.identity))
-            await apply_children(self._kube, wished, around.children, memory.acts)
-        except (RefusedError, ForbiddenError) as error:
-            if isinstance(decision.act, Begin):
-                return await self._refuse(manifest, memory, SparkReason.CHILD_REFUSED, [str(error)])
-            problem = str(error)  # what runs goes on
+        problem = _problem_of(job, around) or await self._apply(job, around, memory)
         if isinstance(decision.act, Begin):
-            try:
-                taken = await self._begin(job, decision.act)
-            except (RefusedError, ForbiddenError) as error:
-                return await self._refuse(manifest, memory, SparkReason.CHILD_REFUSED, [str(error)])
-            if taken is not None:
-                return await self._refuse(manifest, memory, SparkReason.NAME_TAKEN, [taken])
+            problem = problem or await self._begin(job, decision.act)
+            if problem is not None and decision.attempt == 0:
+                return await self._refuse(manifest, memory, problem)
+            if problem is not None:
+                decision = replace(
+                    decision, wait_s=REFUSED_INTERVAL_S
+                )  # how the last attempt ended stays in the status
         elif isinstance(decision.act, Stop):
             await self._stop(job.identity, decision.act)
         if decision.state.final or decision.state is SparkState.RETRYING:
             await self._sweep(job.identity, seen)
-        memory.said = None
+        self._say(job.identity, memory, problem)
         status = spark_status_of(job, seen, decision, problem)
         held_s = await self._writer.write(job.identity, job.status, status, memory.writes, self._clock())
         waits = [decision.wait_s, held_s, None if problem is None else REFUSED_INTERVAL_S]
@@ -201,8 +192,17 @@ class SparkJobReconciler:
         memory.log_since_s = None
         return log
 
-    async def _begin(self, job: SparkJob, begin: Begin) -> str | None:
-        """Create the Job of an attempt, or find it made before. Return whose it is when it is not ours."""
+    async def _apply(self, job: SparkJob, around: SparkObservation, memory: Memory) -> Cause | None:
+        """Apply ConfigMap and Service. Return why the server did not take them."""
+        wished = (config_map(job.identity, job.spec), service(job.identity))
+        try:
+            await apply_children(self._kube, wished, around.children, memory.acts)
+        except (RefusedError, ForbiddenError) as error:
+            return Cause(SparkReason.CHILD_REFUSED, str(error))
+        return None
+
+    async def _begin(self, job: SparkJob, begin: Begin) -> Cause | None:
+        """Create the Job of an attempt, or find it made before. Return why there is none."""
         owner = job.identity
         wished = batch_job(owner, job.spec, attempt=begin.attempt, failures=begin.failures, account=self._account)
         name = wished["metadata"]["name"]
@@ -210,9 +210,10 @@ class SparkJobReconciler:
             await self._kube.create(wished)
         except ConflictError:
             found = await self._kube.get("Job", owner.namespace, name)
-            if found is not None and not owned(owner, found):
-                return f"Job {name} belongs to someone else; rename one"
-            return None
+            taken = found is not None and not owned(owner, found)
+            return Cause(SparkReason.NAME_TAKEN, f"Job {name} belongs to someone else; rename one") if taken else None
+        except (RefusedError, ForbiddenError) as error:
+            return Cause(SparkReason.CHILD_REFUSED, str(error))
         _log.info("%s/%s: attempt %d begins", owner.namespace, owner.name, begin.attempt)
         return None
 
@@ -237,15 +238,27 @@ class SparkJobReconciler:
         _log.info("%s/%s: its time to live is over", owner.namespace, owner.name)
         await self._kube.delete(SPARK_JOB_KIND, owner.namespace, owner.name, owner.uid)
 
-    async def _refuse(
-        self, manifest: Manifest, memory: Memory, reason: SparkReason, problems: list[str]
-    ) -> float | None:
-        owner, words = Identity.of(manifest), "; ".join(problems)
-        before = SparkJobStatus.of(manifest)
-        after = refused_spark_status(owner, before, reason, words)
-        if memory.said != words:
-            memory.said = words
-            _log.warning("%s/%s: %s: %s", owner.namespace, owner.name, reason, words)
+    async def _refuse(self, manifest: Manifest, memory: Memory, problem: Cause) -> float | None:
+        """Nothing can be begun."""
+        owner, before = Identity.of(manifest), SparkJobStatus.of(manifest)
+        self._say(owner, memory, problem)
+        after = refused_spark_status(owner, before, problem)
         await self._writer.write(owner, before, after, memory.writes, self._clock())
-        settled = reason in {SparkReason.SPEC_REFUSED, SparkReason.TEMPLATE_REFUSED}
+        settled = problem.reason in {SparkReason.SPEC_REFUSED, SparkReason.TEMPLATE_REFUSED}
         return None if settled else REFUSED_INTERVAL_S
+
+    def _say(self, owner: Identity, memory: Memory, problem: Cause | None) -> None:
+        words = None if problem is None else problem.words
+        if problem is not None and memory.said != words:
+            _log.warning("%s/%s: %s: %s", owner.namespace, owner.name, problem.reason, words)
+        memory.said = words
+
+
+def _problem_of(job: SparkJob, around: SparkObservation) -> Cause | None:
+    """Return what stands in the way of rendering or applying children; what runs already goes on."""
+    if problems := spark_refusals(job.spec):
+        return Cause(SparkReason.TEMPLATE_REFUSED, "; ".join(problems))
+    if foreign := foreign_children(job.identity, around.children):
+        taken = "; ".join(f"{name} belongs to someone else; rename one" for name in foreign)
+        return Cause(SparkReason.NAME_TAKEN, taken)
+    return None

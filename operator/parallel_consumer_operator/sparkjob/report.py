@@ -15,6 +15,7 @@ from parallel_consumer_operator.api import (
 )
 from parallel_consumer_operator.conditions import condition
 from parallel_consumer_operator.desired.spark.naming import UI_PORT, driver_service_name
+from parallel_consumer_operator.sparkjob.causes import Cause
 from parallel_consumer_operator.sparkjob.decision import Decision
 from parallel_consumer_operator.sparkjob.readings import Seen, SparkPod
 from parallel_consumer_operator.wording import short
@@ -22,24 +23,21 @@ from parallel_consumer_operator.wording import short
 _MESSAGE_LENGTH_MAX = 1024
 
 
-def refused_spark_status(owner: Identity, before: SparkJobStatus, reason: SparkReason, message: str) -> SparkJobStatus:
+def refused_spark_status(owner: Identity, before: SparkJobStatus, problem: Cause) -> SparkJobStatus:
     """Return the status of an object that cannot be acted upon; what it says of attempts stays."""
-    words = short(message, _MESSAGE_LENGTH_MAX)
-    answer = condition(
-        SparkConditionType.ACCEPTED, status=False, reason=reason, message=words, generation=owner.generation
-    )
+    answer = _accepted(owner, problem)
     others = [item for item in before.conditions if item.type != answer.type]
     return before.model_copy(
         update={
             "state": SparkState.REFUSED,
-            "message": words,
+            "message": answer.message,
             "observed_generation": owner.generation,
             "conditions": [answer, *others],
         }
     )
 
 
-def spark_status_of(job: SparkJob, seen: Seen, decision: Decision, problem: str | None = None) -> SparkJobStatus:
+def spark_status_of(job: SparkJob, seen: Seen, decision: Decision, problem: Cause | None = None) -> SparkJobStatus:
     """Return the whole status; conditions carry no times yet.
 
     Args:
@@ -111,15 +109,19 @@ def _application_id(seen: Seen, decision: Decision) -> str | None:
     return next((pod.application_id for pod in seen.executors_of(decision.attempt) if pod.application_id), None)
 
 
-def _conditions(owner: Identity, decision: Decision, message: str, problem: str | None) -> list[Condition]:
-    generation, state = owner.generation, decision.state
-    accepted = condition(
+def _accepted(owner: Identity, problem: Cause | None) -> Condition:
+    return condition(
         SparkConditionType.ACCEPTED,
         status=problem is None,
-        reason=SparkReason.AS_DESIRED if problem is None else SparkReason.CHILD_REFUSED,
-        message=short(problem or "nothing is refused", _MESSAGE_LENGTH_MAX),
-        generation=generation,
+        reason=SparkReason.AS_DESIRED if problem is None else problem.reason,
+        message=short("nothing is refused" if problem is None else problem.words, _MESSAGE_LENGTH_MAX),
+        generation=owner.generation,
     )
+
+
+def _conditions(owner: Identity, decision: Decision, message: str, problem: Cause | None) -> list[Condition]:
+    generation, state = owner.generation, decision.state
+    accepted = _accepted(owner, problem)
     words = {
         SparkState.RUNNING: SparkReason.RUNNING,
         SparkState.RETRYING: SparkReason.RETRYING,

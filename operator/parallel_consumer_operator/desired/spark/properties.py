@@ -56,7 +56,11 @@ def spark_properties(owner: Identity, spec: SparkJobSpec) -> dict[str, str]:
         "spark.kubernetes.executor.podTemplateFile": f"{CONFIG_FOLDER}/{EXECUTOR_FILE}",
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR,
     }
-    of_the_user = {"spark.app.name": owner.name, **DEFAULTS, **spec.spark_conf}
+    defaults = {"spark.app.name": owner.name, **DEFAULTS}
+    if dynamic.enabled:
+        # Those that were idle would be left in great numbers.
+        defaults["spark.kubernetes.executor.deleteOnTermination"] = "true"
+    of_the_user = {**defaults, **spec.spark_conf}
     return {**of_the_user, **{key: value for key, value in managed.items() if value is not None}}
 
 
