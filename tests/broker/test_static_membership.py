@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from parallel_consumer_runtime.settings import MemberState, MemberStatus
+from tests.support.checkers import KeyOrder, NothingLost, judge, report
+from tests.support.excuses import OnlyExcusedRepeats
+from tests.support.history import Fault, read_history
 from tests.support.kafka import KafkaBroker
+from tests.support.leave_group import leave_group
 from tests.support.members import Members, spec_for
 from tests.support.traffic import Traffic
 from tests.support.waiting import wait_until
@@ -94,3 +99,50 @@ def test_a_frozen_member_leaves_no_mark_after_its_session(
         if frozen.exit_code is None:
             os.kill(frozen.pid, signal.SIGTERM)
             assert frozen.wait(30) == 0
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.proves(26)
+def test_a_member_that_ends_while_it_waits_for_the_others_repeats_nothing(
+    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
+) -> None:
+    """Its last commit waits behind its own JoinGroup, for a generation that is over by then: it is made again, and taken."""
+    spec = spec_for(kafka.bootstrap, topic, group, "on_record", concurrency={"fixed": 10}, drainTimeout="5s")
+    with Members("leave", spec.model_copy(update={"replicas": 3}), tmp_path, work_ms=5) as members:
+        traffic = Traffic(kafka.bootstrap, topic, members.history)
+        traffic.send((f"key-{number % 100}", b"x") for number in range(40_000))
+        for ordinal in (0, 1):
+            members.start(ordinal)
+        for ordinal in (0, 1):
+            members.wait_status(ordinal, lambda status: len(status.partitions) == 2, "owns its half")
+        members.freeze(1)  # the group waits for it
+        members.start(2)
+        standing = _Standing()
+        members.wait_status(0, standing.seen, "handles on, and its commits wait", 60)
+        ending = members.process(0)
+        members.history.fault(members.life(0), Fault.TERM)
+        ending.send(signal.SIGTERM)
+        members.wait_status(0, lambda status: status.state == MemberState.CLOSING, "commits for the last time")
+        members.thaw(1)
+        assert members.reap(0) == 0, ending.tail()
+        assert "the last commit failed" not in ending.text()
+        leave_group(kafka.bootstrap, group, "leave-0")
+        wait_until(lambda: kafka.committed_total(group, topic) == 40_000, "the others do the rest", 90)
+        for ordinal in (1, 2):
+            assert members.terminate(ordinal) == 0
+    events = read_history(members.history_path)
+    assert not (found := judge(events, [NothingLost(), KeyOrder(), OnlyExcusedRepeats([], commit_s=0)])), report(found)
+
+
+class _Standing:
+    """Whether a member handles records, and none of its commits is acknowledged."""
+
+    def __init__(self) -> None:
+        self._committed = -1
+        self._handled = 0
+
+    def seen(self, status: MemberStatus) -> bool:
+        committed = sum(partition.committed or 0 for partition in status.partitions)
+        if committed != self._committed:
+            self._committed, self._handled = committed, status.handled
+        return status.handled - self._handled >= 2000

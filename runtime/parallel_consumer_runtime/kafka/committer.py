@@ -12,6 +12,17 @@ from parallel_consumer_runtime.kafka.librdkafka import commit_async, commit_sync
 from parallel_consumer_runtime.kafka.positions import to_commit
 
 _METADATA_MIN = 64
+_PASSING = {
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's local codes have this form
+    KafkaError._WAIT_COORD,  # noqa: SLF001 - as above
+}
+"""What a commit may fail for while the group changes: a broker reads a member's next request only when its JoinGroup is answered,
+so a commit that was sent meanwhile comes when its generation is over."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,18 +79,30 @@ class Committer:
         else:
             self._told(commits, None)
 
-    def send_last(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
-        """Commit for partitions that are being given up: there is no other try, whatever becomes of it."""
+    def send_last(self, consumer: Consumer, commits: list[PartitionCommit], *, final: bool = True) -> bool:
+        """Commit for partitions that are being given up.
+
+        Args:
+            consumer: whose.
+            commits: what for.
+            final: there is no other try, whatever becomes of it.
+
+        Returns:
+            False when another try may succeed.
+        """
         if not commits or not (current := self._current(commits)):
-            return
+            return True
         try:
             commit_sync(consumer, [to_commit(commit, self._metadata_max) for commit in current])
         except KafkaException as error:
+            if not final and error.args[0].code() in _PASSING:
+                return False
             words = error.args[0].str()
             _log.warning("the last commit failed (%s): its records may be handled again", words)
             self._told(commits, words)
         else:
             self._told(commits, None)
+        return True
 
     def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> bool:
         """Take the client's callback. Return whether the brokers answered well."""

@@ -36,6 +36,8 @@ OUTSTANDING_MAX = 2
 STALL_S = 1.0
 WATERMARK_INTERVAL_S = 0.5
 CLOSE_TIMEOUT_S = 20.0
+LAST_COMMIT_TIMEOUT_S = 8.0
+"""How long the last commit is tried again; a try that nobody answers takes ten seconds more."""
 _EAGER = {"range", "roundrobin"}
 """Assignors with which every rebalance takes everything away and gives a whole new assignment."""
 
@@ -222,7 +224,7 @@ class ConsumerOwner:
             while not self._stopping.is_set():
                 self._turn(consumer)
             self._run_commands(consumer)
-            self._committer.send_last(consumer, self._last_commits)
+            self._commit_last(consumer)
         except RuntimeFailure as failure:
             self._post(self._listener.on_failure, failure)
         except KafkaException as error:
@@ -236,6 +238,13 @@ class ConsumerOwner:
             if consumer is not None:
                 consumer.close()
             self._post(self._closed.set)
+
+    def _commit_last(self, consumer: Consumer) -> None:
+        """Commit what the end of the process leaves behind; let a rebalance that is under way go on until that is possible."""
+        deadline = time.monotonic() + LAST_COMMIT_TIMEOUT_S
+        while not self._committer.send_last(consumer, self._last_commits, final=time.monotonic() >= deadline):
+            consumer.poll(POLL_TIMEOUT_S)  # what it brings is the next member's
+        self._last_commits = []
 
     def _turn(self, consumer: Consumer) -> None:
         self.polled_at = time.monotonic()
@@ -350,7 +359,9 @@ class ConsumerOwner:
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         keys = [PartitionKey(p.topic, p.partition) for p in partitions]
-        if not self._stopping.is_set():
+        if self._stopping.is_set():
+            self._committer.send_last(consumer, [one for one in self._last_commits if one.source.key in keys])
+        else:
             self._committer.send_last(consumer, self._drain(keys))
             self._post(self._revoked, keys, False)
         self._forget(keys)
