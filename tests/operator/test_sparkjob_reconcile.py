@@ -359,11 +359,12 @@ def test_no_attempt_begins_while_a_driver_of_an_earlier_one_is_there() -> None:
 def test_suspend_ends_the_attempt_and_resume_begins_another() -> None:
     """The suspended one is no failure, and uses up no retry."""
     world = SparkWorld()
-    world.running()
+    world.kube.logs[world.running()] = "stage 7 of 9"
     world.suspend(suspended=True)
     assert "suspend Job archive-1" in world.step()
     world.step()
     assert world.state == "Suspended"
+    assert world.status["driver"]["logTail"] == "stage 7 of 9"
     assert "ends" in world.status["message"]
     world.suspend(suspended=False)
     world.step()

@@ -91,7 +91,7 @@ def _with_job(job: SparkJob, newest: Attempt, seen: Seen, now: datetime) -> Deci
         done = replace(stands, state=SparkState.SUCCEEDED, cause=cause, running_since=since)
         return replace(done, completion_time=newest.finished_at or now, wait_s=SOON_S)
     if newest.ended is SparkReason.SUSPENDED:
-        return _suspended(job, stands, seen, now)
+        return _suspended(job, replace(stands, log=newest.ended_log), seen, now)
     if newest.ended is not None:
         cause = Cause(newest.ended, newest.ended_message)
         return _failed(job, replace(stands, cause=cause, log=newest.ended_log), newest.ended_at or now, seen, now)
