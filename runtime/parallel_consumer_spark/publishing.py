@@ -1,16 +1,17 @@
 """A window's output becomes visible once, whole: written to an attempt's own folder, then renamed to the window's.
 
-    <path>/window=7/…                                       visible: Parquet, below the columns of `partition_by`
-    <path>/window=7/_window.json                            whose window it is, and what was written
-    <path>/.attempts/<consumer>-<entry>-7-<attempt>-<x>/…   hidden from Spark and others that read tables
+    <path>/window=7/…                                              visible: Parquet, below the columns of `partition_by`
+    <path>/window=7/_window.json                                   whose window it is, and what was written
+    <path>/.attempts/<consumer>-<entry>-7-<hash>/<attempt>-<x>/…   hidden from Spark and others that read tables
 
 Keeps: `window=7` appears by one atomic rename that never replaces anything. Of two drivers at once one publishes, the other says that
 it is done already; a driver that is killed leaves nothing visible; what it leaves hidden, the next one for the window deletes.
 """
 
-import contextlib
 import datetime as dt
+import hashlib
 import json
+import logging
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 WINDOW_COLUMN = "window"
 ATTEMPTS = ".attempts"
 MARK = "_window.json"
+
+_log = logging.getLogger(__name__)
 
 
 class Published(NamedTuple):
@@ -78,10 +81,10 @@ def publish(
         raise OutputError(
             f"a column is called {WINDOW_COLUMN!r}, which names the folders of the output: rename the column"
         )
-    prefix = f"{window.consumer}-{window.entry}-{window.sequence}-"
+    attempts = f"{ATTEMPTS}/{_attempts_of(window)}"
     # Two drivers may both be the first attempt, when a pod was lost and lives on unseen.
-    name = f"{prefix}{attempt()}-{uuid.uuid4().hex[:8]}"
-    folder = f"{ATTEMPTS}/{name}"
+    name = f"{attempt()}-{uuid.uuid4().hex[:8]}"
+    folder = f"{attempts}/{name}"
     try:
         rows = _write(records, place.url(folder), partition_by)
         mark = {
@@ -92,23 +95,33 @@ def publish(
             "skipped": [one._asdict() for one in skipped],
         }
         place.write(f"{folder}/{MARK}", json.dumps(mark, indent=1) + "\n")
-        won = place.rename_new(folder, _folder(window))
+        place.rename_new(folder, _folder(window))
+        found = _published(place, path, window)
     except Exception:
         # Whoever publishes deletes the other attempts: what fails here then is of no importance.
-        if (found := _published(place, path, window)) is not None:
-            return found
-        with contextlib.suppress(OSError):
-            place.delete(folder)
-        raise
-    for other in place.names(ATTEMPTS):
-        if other.startswith(prefix):
-            place.delete(f"{ATTEMPTS}/{other}")
-    if won:
-        return Published(place.url(_folder(window)), new=True, by=name, rows=rows)
-    found = _published(place, path, window)
+        found = _published(place, path, window)
+        if found is None:
+            _discard(place, folder)
+            raise
+    _discard(place, attempts)
     if found is None:
         raise OutputError(f"{place.url(_folder(window))} is in the way: it is no window's output; move it away")
-    return found
+    return found._replace(new=found.by == name)
+
+
+def _attempts_of(window: Window) -> str:
+    """Return a name for people, and a hash because names may hold what parts them."""
+    whose = [window.namespace, window.consumer, window.consumer_uid, window.entry, window.sequence]
+    digest = hashlib.sha256(json.dumps(whose).encode()).hexdigest()[:8]
+    return f"{window.consumer}-{window.entry}-{window.sequence}-{digest}"
+
+
+def _discard(place: Storage, folder: str) -> None:
+    """Delete what nobody sees; that it cannot be deleted changes nothing of what was published."""
+    try:
+        place.delete(folder)
+    except Exception as error:  # noqa: BLE001 - Java's errors too
+        _log.warning("%s cannot be deleted: %s", folder, error)
 
 
 def _write(records: "DataFrame", url: str, partition_by: Sequence[str]) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DRIVER = REPOSITORY / "tests" / "support" / "spark_driver.py"
-STARTED_TIMEOUT_S = 100.0
+STARTED_TIMEOUT_S = 150.0
 GONE_TIMEOUT_S = 20.0
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own alias
 from parallel_consumer_spark import Window, publish
 
 ROWS = 1000
-WAIT_S = 100.0
+WAIT_S = 200.0
 
 
 def main(output: str, signals: str, name: str) -> None:

@@ -87,7 +87,7 @@ def _with_derived(records: "DataFrame", columns: Sequence[str]) -> "DataFrame":
 def _told(sequence: int, done: Published) -> str:
     if done.new:
         return f"window {sequence}: {done.rows} records published in {done.path}"
-    return f"window {sequence}: published already, by {done.by}, {done.rows} records in {done.path}; nothing was done"
+    return f"window {sequence}: published already, by attempt {done.by}, {done.rows} records in {done.path}; nothing was done"
 
 
 if __name__ == "__main__":

@@ -55,7 +55,9 @@ def _run(spark: "SparkSession", given: Any) -> None:
         and (given.execute or not given.redrive)
         and (done := published(spark, folder, window)) is not None
     ):
-        _say(f"window {window.sequence}: done already, by {done.by}, {done.rows} rows in {done.path}; nothing was done")
+        _say(
+            f"window {window.sequence}: done already, by attempt {done.by}, {done.rows} rows in {done.path}; nothing was done"
+        )
         return
     records, skipped = read_with_report(spark, window)
     letters = deduplicated(records).withColumns(

@@ -44,7 +44,7 @@ def _run(spark: "SparkSession", given: Any) -> None:
     if window.source == "Input":
         raise WindowError("the window is of the input: only results and dead letters tell what became of a record")
     if given.output is not None and (done := published(spark, given.output, window)) is not None:
-        print(f"window {window.sequence}: done already, by {done.by}, {done.rows} rows in {done.path}")  # noqa: T201 - output
+        print(f"window {window.sequence}: done already, by attempt {done.by}, {done.rows} rows in {done.path}")  # noqa: T201 - output
         return
     records, skipped = read_with_report(spark, window)
     table = statistics_of(records, given.by.split(","))
