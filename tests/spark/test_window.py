@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from parallel_consumer_spark import SettingError, Window, WindowError
+from parallel_consumer_runtime import dead_letters
+from parallel_consumer_spark import SettingError, Window, WindowError, provenance
 from parallel_consumer_spark.kafka_settings import java_settings
 from parallel_consumer_spark.window import attempt
 from tests.support.processes import REPOSITORY
@@ -144,6 +145,11 @@ def test_a_setting_that_cannot_be_given_is_refused(config: dict[str, str], words
     with pytest.raises(SettingError, match=words) as caught:
         java_settings("kafka:9092", config)
     assert "canary" not in str(caught.value)
+
+
+def test_dead_letters_are_read_by_the_headers_that_the_runtime_writes() -> None:
+    """The library imports nothing of the runtime's, so that this holds the two together."""
+    assert provenance.DEAD_LETTER_PREFIX == dead_letters.PREFIX
 
 
 def test_importing_the_library_loads_no_spark() -> None:
