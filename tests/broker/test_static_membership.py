@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from parallel_consumer_runtime.settings import MemberState, MemberStatus
 from tests.support.checkers import KeyOrder, NothingLost, judge, report
@@ -127,11 +128,51 @@ def test_a_member_that_ends_while_it_waits_for_the_others_repeats_nothing(
         assert members.reap(0) == 0, ending.tail()
         assert "the last commit failed" not in ending.text()
         leave_group(kafka.bootstrap, group, "leave-0")
-        wait_until(lambda: kafka.committed_total(group, topic) == 40_000, "the others do the rest", 90)
+        wait_until(
+            lambda: kafka.committed_total(group, topic) == 40_000,
+            "the others do the rest",
+            90,
+            state=lambda: str([members.status(ordinal) for ordinal in (1, 2)]),
+        )
         for ordinal in (1, 2):
             assert members.terminate(ordinal) == 0
     events = read_history(members.history_path)
     assert not (found := judge(events, [NothingLost(), KeyOrder(), OnlyExcusedRepeats([], commit_s=0)])), report(found)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.proves(7, 26)
+def test_a_partition_that_was_given_up_paused_is_read_when_it_comes_back(
+    kafka: KafkaBroker, topic: str, group: str, tmp_path: Path
+) -> None:
+    """The client keeps the pause of an assignment that is over: nobody would resume the partition."""
+    spec = spec_for(
+        kafka.bootstrap, topic, group, "hold_in_first_life", drainTimeout="0s", buffer={"recordsPerPartition": 20}
+    )
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    with Members("back", spec.model_copy(update={"replicas": 2}), tmp_path, work_ms=1) as members:
+        for partition in range(4):
+            key = f"held-{partition}"
+            producer.produce(topic, b"hold", key, partition)
+            for _ in range(100):
+                producer.produce(topic, b"x", key, partition)
+        assert producer.flush(30) == 0
+        members.start(0)
+        full = members.wait_status(
+            0, lambda s: len(s.partitions) == 4 and all(p.paused for p in s.partitions), "is full"
+        )
+        assert full.handled == 0
+        members.start(1)
+        wait_until(lambda: kafka.committed_total(group, topic) == 202, "the other one does what it took", 60)
+        assert members.terminate(1) == 0
+        leave_group(kafka.bootstrap, group, "back-1")
+        members.wait_status(0, lambda status: len(status.partitions) == 4, "has them back", 60)
+        for partition in range(4):
+            for number in range(10):
+                producer.produce(topic, b"x", f"free-{number}", partition)
+        assert producer.flush(30) == 0
+        members.wait_status(0, lambda status: status.handled == 20, "reads what came back", 60)
+        members.kill(0)
 
 
 class _Standing:

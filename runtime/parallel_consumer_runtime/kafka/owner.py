@@ -353,8 +353,8 @@ class ConsumerOwner:
             consumer.assign(positions)
         else:
             consumer.incremental_assign(positions)
-        if self._stalled:
-            consumer.pause(_partitions(start.key for start in found))
+        # The client keeps the pause of an assignment that is over.
+        (consumer.pause if self._stalled else consumer.resume)(_partitions(start.key for start in found))
         self._tell_reachable(reachable=True)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:

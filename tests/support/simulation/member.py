@@ -48,6 +48,7 @@ class Member:
         self.reading: dict[PartitionKey, Log] = {}
         """The logs that the positions are of."""
         self.paused: set[PartitionKey] = set()
+        """By the client, which keeps a pause over assignments."""
         self.generation = -1
         self.wanted = True
         self.metadata_size_max = METADATA_SIZE_MAX

@@ -101,6 +101,12 @@ class Owner:
         keys, heard = asked
         self.member.paused.difference_update([key for key in keys if self.valid(key, heard)])
 
+    def unpause(self, key: PartitionKey) -> None:
+        """A partition is assigned: end the pause of an assignment that is over."""
+        if key in self.member.paused:
+            self.member.world.note("pause outlived its assignment", self.member.name)
+            self.member.paused.discard(key)
+
     def commit(self, asked: "tuple[Planned, int]") -> None:
         """Commit asynchronously."""
         planned, heard = asked
@@ -148,6 +154,7 @@ class Owner:
             log = world.logs[start.key]
             world.take_over(start, log)
             member.positions[start.key] = log.in_range(start.offset if start.offset >= 0 else log.start)
+            self.unpause(start.key)
             member.reading[start.key] = log
             told.append((start, Tenure(log, blind=not start.readable)))
         member.inbox.append((member.loop.on_assigned, told))
@@ -220,8 +227,7 @@ class Owner:
 
     def _forget(self, key: PartitionKey) -> None:
         self._revoked_at[key] = self._revocations
-        self.member.positions.pop(key, None)
-        self.member.paused.discard(key)
+        self.member.positions.pop(key, None)  # and the client keeps its pause
 
     # Records
 

@@ -297,6 +297,10 @@ def _no_last_commit(loop: Loop) -> None:
     loop._drains = []
 
 
+def _pause_kept(owner: Owner, key: PartitionKey) -> None:
+    """Nobody resumes a partition that was paused when it was given up, and comes back."""
+
+
 def _never_woken(engine: Engine, now: float) -> int:
     """Retries that are due wait for the next one."""
     due = engine._retries.pop_due(now)
@@ -331,6 +335,7 @@ PLANTED = (
     Planted("last commit repeats nothing that is in flight", Engine, "final_commits", _final_only_changed),
     Planted("commits and pauses for revoked assignments", Owner, "valid", _unfenced_command),
     Planted("takes an old assignment's command for the new one's", Owner, "valid", _fenced_by_key_alone),
+    Planted("keeps the pause of an assignment that is over", Owner, "unpause", _pause_kept),
     Planted("counts completions of a revoked assignment", Engine, "_settle", _completions_count),
     Planted("revoked partition stays alive", Engine, "revoke", _revoked_lives),
     Planted("hands out from a closing partition", Engine, "close", _not_closed),

@@ -78,6 +78,7 @@ STATES = (
     "drain timed out",
     "revoked with a retry waiting",
     "partition paused alone",
+    "pause outlived its assignment",
     "all partitions held",
     "last commit failed",
     "zombie learnt that its partitions were lost",
