@@ -1,6 +1,7 @@
 """Commits of one consumer: one asynchronous commit in flight, synchronous ones at the end of an assignment. Owner thread."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -12,17 +13,19 @@ from parallel_consumer_runtime.kafka.librdkafka import commit_async, commit_sync
 from parallel_consumer_runtime.kafka.positions import to_commit
 
 _METADATA_MIN = 64
+_POLL_TIMEOUT_S = 0.05
 _PASSING = {
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.REBALANCE_IN_PROGRESS,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
+    KafkaError.OFFSET_METADATA_TOO_LARGE,
     KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's local codes have this form
     KafkaError._WAIT_COORD,  # noqa: SLF001 - as above
 }
-"""What a commit may fail for while the group changes: a broker reads a member's next request only when its JoinGroup is answered,
-so a commit that was sent meanwhile comes when its generation is over."""
+"""What another try may mend. A broker reads a member's next request only when its JoinGroup is answered, so a commit that was
+sent meanwhile comes when its generation is over; and a map that is too large is half as large the next time."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +53,8 @@ class Committer:
         self._ours = ours
         self._instance = instance
         self._in_flight: list[PartitionCommit] | None = None
+        self._error: KafkaError | None = None
+        """Of the last commit that failed."""
         self._metadata_max = metadata_max
 
     @property
@@ -79,30 +84,46 @@ class Committer:
         else:
             self._told(commits, None)
 
-    def send_last(self, consumer: Consumer, commits: list[PartitionCommit], *, final: bool = True) -> bool:
-        """Commit for partitions that are being given up.
-
-        Args:
-            consumer: whose.
-            commits: what for.
-            final: there is no other try, whatever becomes of it.
-
-        Returns:
-            False when another try may succeed.
-        """
+    def send_last(self, consumer: Consumer, commits: list[PartitionCommit]) -> None:
+        """Commit for partitions that are being given up: there is no other try, whatever becomes of it."""
         if not commits or not (current := self._current(commits)):
-            return True
+            return
         try:
             commit_sync(consumer, [to_commit(commit, self._metadata_max) for commit in current])
         except KafkaException as error:
-            if not final and error.args[0].code() in _PASSING:
-                return False
-            words = error.args[0].str()
-            _log.warning("the last commit failed (%s): its records may be handled again", words)
-            self._told(commits, words)
+            self._give_up(commits, error.args[0].str())
         else:
             self._told(commits, None)
-        return True
+
+    def finish(self, consumer: Consumer, commits: list[PartitionCommit], timeout_s: float) -> None:
+        """Commit for the last time, again and again while the group changes. Polls meanwhile, and drops what that brings.
+
+        A synchronous commit would wait for an answer that may come only when the rebalance goes on, and it goes on by polling.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._await_answer(consumer, deadline)
+            self._error = None
+            if not commits or not any(map(self._ours, commits)):
+                return
+            self.send(consumer, commits)
+            self._await_answer(consumer, deadline)
+            if self._in_flight is not None:
+                self._give_up(commits, "nobody answers")
+                return
+            if self._error is None:
+                return
+            if self._error.code() not in _PASSING or time.monotonic() >= deadline:
+                self._give_up(commits, self._error.str())
+                return
+
+    def _await_answer(self, consumer: Consumer, deadline: float) -> None:
+        while self._in_flight is not None and time.monotonic() < deadline:
+            consumer.poll(_POLL_TIMEOUT_S)
+
+    def _give_up(self, commits: list[PartitionCommit], words: str) -> None:
+        _log.warning("the last commit failed (%s): its records may be handled again", words)
+        self._told(commits, words)
 
     def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> bool:
         """Take the client's callback. Return whether the brokers answered well."""
@@ -125,6 +146,7 @@ class Committer:
         return current
 
     def _failed(self, commits: list[PartitionCommit], error: KafkaError) -> None:
+        self._error = error
         if error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
             self._metadata_max = max(_METADATA_MIN, self._metadata_max // 2)
             _log.warning("the broker's offset.metadata.max.bytes is smaller: maps are cut to %d", self._metadata_max)

@@ -36,8 +36,8 @@ OUTSTANDING_MAX = 2
 STALL_S = 1.0
 WATERMARK_INTERVAL_S = 0.5
 CLOSE_TIMEOUT_S = 20.0
-LAST_COMMIT_TIMEOUT_S = 8.0
-"""How long the last commit is tried again; a try that nobody answers takes ten seconds more."""
+LAST_COMMIT_TIMEOUT_S = 12.0
+"""How long the last commit is tried: several rebalances of three seconds."""
 _EAGER = {"range", "roundrobin"}
 """Assignors with which every rebalance takes everything away and gives a whole new assignment."""
 
@@ -224,7 +224,8 @@ class ConsumerOwner:
             while not self._stopping.is_set():
                 self._turn(consumer)
             self._run_commands(consumer)
-            self._commit_last(consumer)
+            self._committer.finish(consumer, self._last_commits, LAST_COMMIT_TIMEOUT_S)
+            self._last_commits = []
         except RuntimeFailure as failure:
             self._post(self._listener.on_failure, failure)
         except KafkaException as error:
@@ -238,13 +239,6 @@ class ConsumerOwner:
             if consumer is not None:
                 consumer.close()
             self._post(self._closed.set)
-
-    def _commit_last(self, consumer: Consumer) -> None:
-        """Commit what the end of the process leaves behind; let a rebalance that is under way go on until that is possible."""
-        deadline = time.monotonic() + LAST_COMMIT_TIMEOUT_S
-        while not self._committer.send_last(consumer, self._last_commits, final=time.monotonic() >= deadline):
-            consumer.poll(POLL_TIMEOUT_S)  # what it brings is the next member's
-        self._last_commits = []
 
     def _turn(self, consumer: Consumer) -> None:
         self.polled_at = time.monotonic()
