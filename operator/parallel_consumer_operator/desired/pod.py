@@ -32,7 +32,7 @@ from parallel_consumer_runtime.settings import (
 RESERVED_ENV = (STATIC_ENV, LIVE_ENV, PORT_ENV, POD_NAME_ENV)
 """Environment variables that the operator sets; a user's `env` may not."""
 
-SHUTDOWN_MARGIN_S = 15
+SHUTDOWN_MARGIN_S = 25
 """Beyond the drain: the last commit, the producer's flush and the interpreter's end."""
 
 _STARTUP_TRIES = 60
