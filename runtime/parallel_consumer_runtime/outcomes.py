@@ -16,7 +16,7 @@ from parallel_consumer_runtime.dead_letters import dead_letter
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import DeadLetter, Result, Retry, Returned, Skip
 from parallel_consumer_runtime.outlet import Outlet
-from parallel_consumer_runtime.results import Refusals, checked
+from parallel_consumer_runtime.results import Refusals, checked, with_provenance
 from parallel_consumer_runtime.retry_topic import attempts_before, retry_record
 from parallel_consumer_runtime.settings import RetryTopicSpec
 from parallel_consumer_runtime.wording import words_of
@@ -46,6 +46,8 @@ class Routes(NamedTuple):
     """The topic in which failing records wait."""
     bytes_max: int = 64 * 1024**2
     """What may be on its way to all of them before nothing is handed out."""
+    provenance: bool = False
+    """Results say in headers what they were made of."""
 
 
 class Clock(NamedTuple):
@@ -176,6 +178,9 @@ class Outcomes:
         elif (words := self.refused.of(task)) is not None:
             self.failed(task, RuntimeError(f"what it returned was refused before: {words}"))
         else:
+            if self._routes.provenance:
+                attempts = attempts_before(task.record) + task.attempt
+                results = with_provenance(results, task, attempts, self._clock.wall())
             self._send(task, self._routes.results, results, "results")
 
     def failed(self, task: Task, error: BaseException) -> None:

@@ -87,6 +87,7 @@ class Processing:
                 settings.dead_letter_topic,
                 settings.retry_topic,
                 settings.producer.buffer_bytes,
+                provenance=settings.results_provenance,
             ),
             policy_of(live),
             on_failure=on_failure,

@@ -23,6 +23,9 @@ def results_topic(kafka: KafkaBroker, unique: str) -> str:
     return name
 
 
+PROVENANCE = ("topic", "partition", "offset", "index", "attempts", "timestamp-ms", "at-ms")
+
+
 @pytest.fixture
 def dead_topic(kafka: KafkaBroker, unique: str) -> str:
     """Return a new topic of 1 partition."""
@@ -63,6 +66,12 @@ def test_every_completed_input_has_its_result_even_after_a_kill(
         members.terminate(0)
     received = read_topic(kafka.bootstrap, results_topic, kafka.end_offsets(results_topic))
     assert {one.value for one in received} == {one.value for one in inputs}
+    made_of = {one.value: (topic.encode(), one.at.partition, one.at.offset) for one in inputs}
+    for one in received:
+        told = {name: one.headers[f"parallel-consumer-result-{name}"] or b"" for name in PROVENANCE}
+        assert (told["topic"], int(told["partition"]), int(told["offset"])) == made_of[one.value]
+        assert (told["index"], told["attempts"]) == (b"0", b"1")
+        assert 0 <= int(told["at-ms"]) - int(told["timestamp-ms"]) < 600_000
 
 
 @pytest.mark.proves(11)

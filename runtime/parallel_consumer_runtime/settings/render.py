@@ -18,6 +18,7 @@ def render_static(name: str, spec: ParallelConsumerSpec) -> StaticSettings:
         ordering=processing.ordering,
         kafka=spec.kafka,
         results_topic=spec.results.topic if spec.results else None,
+        results_provenance=spec.results is not None and spec.results.provenance,
         sub_partitions=processing.sub_partitions,
         batch=processing.batch,
         dead_letter=processing.dead_letter,

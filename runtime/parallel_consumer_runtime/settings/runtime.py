@@ -43,6 +43,7 @@ class StaticSettings(SettingsModel):
     kafka: KafkaSpec
     """Brokers, group, topics."""
     results_topic: str | None = None
+    results_provenance: bool = False
     """Where returned records go."""
     sub_partitions: SubPartitionsSpec | None = None
     """What is put in order instead of keys."""
