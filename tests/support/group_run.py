@@ -31,6 +31,8 @@ COMMIT_INTERVAL_S = 0.1
 COMMIT_LATENCY_S = 0.3
 """What a commit takes at most on a busy machine, beside the coordinator's slowest answer in the run."""
 SETTLE_TIMEOUT_S = 90.0
+TEMPORARY = 75
+"""The status of a process that another start may mend."""
 
 
 class GroupRun:
@@ -84,8 +86,33 @@ class GroupRun:
         yield
         self.excuses.append(Excuse(what, life, began, time.monotonic_ns()))
 
-    def resumed(self, timeout_s: float, *, since: Mapping[int, int] | None = None) -> float:
+    def revive(self, what: str, since_ns: int) -> int:
+        """Start anew, as a kubelet does, what ended by itself with a temporary error; excuse what that repeats.
+
+        Args:
+            what: the fault, in the words of the excuse.
+            since_ns: when it began, monotonic nanoseconds.
+
+        Returns:
+            How many were started.
+        """
+        ended = [ordinal for ordinal in self.members.ordinals() if self.members.process(ordinal).exit_code == TEMPORARY]
+        for ordinal in ended:
+            life = self.members.life(ordinal)
+            self.members.reap(ordinal)
+            self.excuses.append(Excuse(what, life, since_ns, time.monotonic_ns()))
+            self.members.start(ordinal)
+        return len(ended)
+
+    def resumed(
+        self, timeout_s: float, *, since: Mapping[int, int] | None = None, tend: Callable[[], object] = lambda: None
+    ) -> float:
         """Return the seconds until the commits of every partition moved on from now, or from `since`.
+
+        Args:
+            timeout_s: how long to wait.
+            since: the commits to move on from; those of now without.
+            tend: called again and again meanwhile.
 
         Raises:
             ConditionTimeoutError: one stood still; holds the members' last lines.
@@ -94,6 +121,7 @@ class GroupRun:
         began = time.monotonic()
 
         def moved() -> bool:
+            tend()
             now = self.watch.committed
             return bool(before) and all(now.get(partition, 0) > offset for partition, offset in before.items())
 
