@@ -5,12 +5,14 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from parallel_consumer_operator.api import SparkJob
 from parallel_consumer_operator.desired.naming import Manifest
 from parallel_consumer_operator.desired.spark import batch_job, config_map, service, spark_refusals
 from parallel_consumer_operator.desired.spark.naming import executor_prefix
 from parallel_consumer_operator.desired.spark.properties import as_properties_file
+from parallel_consumer_spark.window import PartitionRange, Window
 from tests.support.fake_spark import spark_job
 
 
@@ -223,6 +225,56 @@ def test_templates_are_merged_into_driver_and_executors() -> None:
         assert claim in spec["volumes"]
         assert mount in container["volumeMounts"]
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_the_application_finds_its_window() -> None:
+    """As the library reads it; what brought the window about is not in it."""
+    part = {"partition": 0, "start": 100, "end": 250}
+    window = {
+        "consumer": "flights",
+        "consumerUid": "u-2",
+        "entry": "archive",
+        "sequence": 7,
+        "retry": 1,
+        "source": "Results",
+        "cause": "Offsets",
+        "topics": [{"name": "delays", "id": "vPeOCWypqUOSepEvx0cbog", "partitions": [part]}],
+        "kafka": {"bootstrapServers": "kafka:9092", "config": {"security.protocol": "PLAINTEXT"}},
+        "onDataLoss": "Skip",
+    }
+    job = _job(spec__window=window)
+    found = Window.from_json(config_map(job.identity, job.spec)["data"]["window.json"])
+    assert (found.consumer, found.entry, found.sequence, found.source) == ("flights", "archive", 7, "Results")
+    assert (found.namespace, found.consumer_uid, found.on_data_loss) == (job.identity.namespace, "u-2", "Skip")
+    assert (found.bootstrap_servers, found.kafka_config) == ("kafka:9092", {"security.protocol": "PLAINTEXT"})
+    assert [(topic.name, topic.topic_id, topic.partitions) for topic in found.topics] == [
+        ("delays", "vPeOCWypqUOSepEvx0cbog", (PartitionRange(0, 100, 250),))
+    ]
+    env = {one["name"]: one.get("value") for one in _driver(spec__window=window)["containers"][0]["env"]}
+    assert env["PARALLEL_CONSUMER_WINDOW"] == "/etc/parallel-consumer/window.json"
+
+
+def test_a_run_without_a_window_has_no_file_of_one() -> None:
+    """Nor a variable that names one."""
+    job = _job()
+    assert "window.json" not in config_map(job.identity, job.spec)["data"]
+    assert "PARALLEL_CONSUMER_WINDOW" not in {one["name"] for one in _driver()["containers"][0]["env"]}
+
+
+def test_a_window_that_ends_before_it_starts_is_refused() -> None:
+    """By the partition's number."""
+    topic = {"name": "t", "id": "i", "partitions": [{"partition": 3, "start": 9, "end": 8}]}
+    window = {
+        "consumer": "c",
+        "consumerUid": "u",
+        "entry": "e",
+        "sequence": 1,
+        "source": "Input",
+        "topics": [topic],
+        "kafka": {"bootstrapServers": "kafka:9092"},
+    }
+    with pytest.raises(ValidationError, match="partition 3: end 8 is below start 9"):
+        _job(spec__window=window)
 
 
 def test_the_service_reaches_the_driver_of_any_attempt() -> None:

@@ -185,8 +185,10 @@ def _settled(ledger: Ledger) -> Standing:
 
 def _window(entry: Entry, ledger: Ledger, cause: str, topics: list[TopicWindow]) -> WindowSpec:
     return WindowSpec(
+        consumer=entry.consumer,
         consumer_uid=entry.consumer_uid,
         entry=entry.name,
+        kafka=entry.kafka,
         sequence=ledger.sequence + 1,
         source=entry.source,
         topics=topics,

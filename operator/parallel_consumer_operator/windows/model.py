@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from parallel_consumer_runtime.settings.offsets import TopicRole
-from parallel_consumer_runtime.settings.window import WindowSpec
+from parallel_consumer_runtime.settings.window import WindowKafka, WindowSpec
 
 
 class Place(NamedTuple):
@@ -121,7 +121,9 @@ class Entry:
     """One of `spec.sparkJobs`, as far as windows go."""
 
     name: str
+    consumer: str
     consumer_uid: str
+    kafka: WindowKafka
     source: TopicRole
     trigger: Trigger
     from_earliest: bool = False

@@ -11,6 +11,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from parallel_consumer_runtime.settings.model import SettingsModel
 from parallel_consumer_runtime.settings.quantities import RESOURCE_PATTERN, Between, Duration
 from parallel_consumer_runtime.settings.spark_conf import refusal_of
+from parallel_consumer_runtime.settings.window import WindowSpec
 
 SPARK_JOB_KIND = "SparkJob"
 
@@ -169,3 +170,5 @@ class SparkJobSpec(SparkApplicationSpec):
     """How long the object stays after its end. Kept until it is deleted when unset, or when another object controls it."""
     suspend: bool = False
     """True ends the attempt that runs and begins none; false again begins a new attempt from the start."""
+    window: WindowSpec | None = None
+    """The offsets that the run is about. The application finds them in the file that PARALLEL_CONSUMER_WINDOW names."""

@@ -47,11 +47,24 @@ class TopicWindow(SettingsModel):
     """Every partition that is known, those without new offsets too."""
 
 
+class WindowKafka(SettingsModel):
+    """How the brokers are reached."""
+
+    bootstrap_servers: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+    """As of the ParallelConsumer."""
+    config: Annotated[dict[str, Annotated[str, StringConstraints(max_length=4096)]], Field(max_length=64)] = Field(
+        default_factory=dict[str, str]
+    )
+    """librdkafka properties that say how to connect; never secrets themselves."""
+
+
 class WindowSpec(SettingsModel):
     """What one run is about. A consumer's windows are numbered, and each begins where the one before ended."""
 
+    consumer: Annotated[str, StringConstraints(min_length=1, max_length=253)]
+    """The name of the ParallelConsumer that it belongs to."""
     consumer_uid: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-    """The uid of the ParallelConsumer that it belongs to."""
+    """And its uid."""
     entry: Annotated[str, StringConstraints(min_length=1, max_length=63)]
     """The name in `spec.sparkJobs`."""
     sequence: Annotated[int, Field(ge=1)]
@@ -62,6 +75,8 @@ class WindowSpec(SettingsModel):
     """Which of the consumer's topics it is cut from."""
     topics: Annotated[list[TopicWindow], Field(max_length=1000)]
     """The offsets."""
+    kafka: WindowKafka
+    """Where they are read."""
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
     """What to do about offsets that are gone by the time they are read."""
     cause: Annotated[str, StringConstraints(max_length=64)] = ""

@@ -18,9 +18,17 @@ from parallel_consumer_operator.windows.model import (
     Wait,
 )
 from parallel_consumer_runtime.settings.offsets import TopicRole
-from parallel_consumer_runtime.settings.window import OnDataLoss, TopicWindow, WindowSpec
+from parallel_consumer_runtime.settings.window import OnDataLoss, TopicWindow, WindowKafka, WindowSpec
 
-INPUT = Entry(name="archive", consumer_uid="u", source=TopicRole.INPUT, trigger=Trigger(offsets=1))
+KAFKA = WindowKafka(bootstrap_servers="kafka:9092")
+INPUT = Entry(
+    name="archive",
+    consumer="flights",
+    consumer_uid="u",
+    kafka=KAFKA,
+    source=TopicRole.INPUT,
+    trigger=Trigger(offsets=1),
+)
 RESULTS = replace(INPUT, source=TopicRole.RESULTS)
 LEDGER = Ledger(sequence=3, topics={"t": TopicEnds(id="a", ends={0: 10, 1: 20})}, since=0.0)
 
@@ -58,8 +66,10 @@ def window(found: list[TopicWindow] | Standing) -> WindowSpec:
     """Return the window after the ledger's last."""
     assert not isinstance(found, Standing), found
     return WindowSpec(
+        consumer="flights",
         consumer_uid="u",
         entry="archive",
+        kafka=KAFKA,
         sequence=4,
         source=TopicRole.INPUT,
         topics=found,

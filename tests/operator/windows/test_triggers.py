@@ -21,6 +21,7 @@ from parallel_consumer_operator.windows.model import (
 from parallel_consumer_operator.windows.schedule import check_schedule
 from parallel_consumer_operator.windows.triggers import Due, due
 from parallel_consumer_runtime.settings.offsets import TopicRole
+from parallel_consumer_runtime.settings.window import WindowKafka
 
 NOON = 1_700_000_000.0 - 1_700_000_000.0 % 86_400 + 43_200
 LEDGER = Ledger(sequence=1, topics={"t": TopicEnds(id="a", ends={0: 10})}, since=NOON)
@@ -28,7 +29,14 @@ LEDGER = Ledger(sequence=1, topics={"t": TopicEnds(id="a", ends={0: 10})}, since
 
 def entry(trigger: Trigger, source: TopicRole = TopicRole.INPUT) -> Entry:
     """Return an entry with a trigger."""
-    return Entry(name="archive", consumer_uid="u", source=source, trigger=trigger)
+    return Entry(
+        name="archive",
+        consumer="flights",
+        consumer_uid="u",
+        kafka=WindowKafka(bootstrap_servers="kafka:9092"),
+        source=source,
+        trigger=trigger,
+    )
 
 
 def sample(offset: int, *, after_s: float = 0.0, lag: int | None = None, asked: bool = False) -> Sample:

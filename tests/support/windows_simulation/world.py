@@ -9,7 +9,7 @@ from itertools import pairwise
 from parallel_consumer_operator.windows.cutting import LOG_BEHIND, OFFSETS_LOST
 from parallel_consumer_operator.windows.model import Ask, Entry, Ledger, Place, Run, Sample, TopicOffsets, Trigger, Wait
 from parallel_consumer_runtime.settings.offsets import TopicRole
-from parallel_consumer_runtime.settings.window import WindowSpec
+from parallel_consumer_runtime.settings.window import WindowKafka, WindowSpec
 from tests.support.windows_simulation.cluster import Cluster
 from tests.support.windows_simulation.operators import Operator
 
@@ -38,7 +38,9 @@ class World:
         self.topic = INPUT if self.source is TopicRole.INPUT else RESULTS
         self.entry = Entry(
             name="archive",
+            consumer="flights",
             consumer_uid="uid",
+            kafka=WindowKafka(bootstrap_servers="kafka:9092"),
             source=self.source,
             trigger=self._trigger(),
             from_earliest=dice.random() < 0.3,

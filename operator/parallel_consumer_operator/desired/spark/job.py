@@ -19,6 +19,8 @@ from parallel_consumer_operator.desired.spark.naming import (
     POD_IP_ENV,
     PROPERTIES_FILE,
     UI_PORT,
+    WINDOW_ENV,
+    WINDOW_FILE,
     executor_prefix,
     job_name,
     spark_config_map_name,
@@ -72,6 +74,7 @@ def _driver_template(owner: Identity, spec: SparkJobSpec, attempt: int, account:
             {"name": ATTEMPT_ENV, "value": str(attempt)},
             {"name": POD_IP_ENV, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             {"name": DRIVER_NAME_ENV, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            *([] if spec.window is None else [{"name": WINDOW_ENV, "value": f"{CONFIG_FOLDER}/{WINDOW_FILE}"}]),
             *spec.env,
         ],
         "ports": [

@@ -31,11 +31,13 @@ UI_PORT = 4040
 CONFIG_FOLDER = "/etc/parallel-consumer"
 PROPERTIES_FILE = "spark.properties"
 EXECUTOR_FILE = "executor.yaml"
+WINDOW_FILE = "window.json"
 WORK_FOLDER = "/work"
 """Working folder of driver and executors, empty at first. Not the image's own: an empty volume there would hide what the
 image brings."""
 
 ATTEMPT_ENV = "PARALLEL_CONSUMER_ATTEMPT"
+WINDOW_ENV = "PARALLEL_CONSUMER_WINDOW"
 POD_IP_ENV = "PARALLEL_CONSUMER_POD_IP"
 DRIVER_NAME_ENV = "PARALLEL_CONSUMER_DRIVER_POD_NAME"
 
