@@ -47,8 +47,8 @@ class Operator:
         self._loop = asyncio.get_running_loop()
         self._queue: WorkQueue[Key] = WorkQueue()
         writer = StatusWriter(kube, socket.gethostname())
-        self._consumers = Reconciler(kube, reader, writer)
-        self._spark_jobs = SparkJobReconciler(kube, writer, settings.spark_service_account)
+        self._consumers = Reconciler(kube, reader, writer, wake=self._queue.add)
+        self._spark_jobs = SparkJobReconciler(kube, writer, settings.spark_service_account, ended=self._run_ended)
         self._metrics = Metrics()
         self._watcher = Watcher(settings, self._post_key, self._post_end)
         self._probes = Probes(settings.port, self._metrics, self._watcher.ready.is_set, lambda: self._watcher.alive)
@@ -161,6 +161,10 @@ class Operator:
         error = part.exception()
         _log.error("a part of the operator ended", exc_info=error)
         self._end(f"a part of the operator ended: {error!r}")
+
+    def _run_ended(self, consumer: Key) -> None:
+        self._consumers.run_ended(consumer)
+        self._queue.add(consumer)
 
     def _post_key(self, key: Key) -> None:
         self._loop.call_soon_threadsafe(self._queue.add, key)

@@ -98,6 +98,10 @@ class Kube(Protocol):
         """Create an object. Raises ConflictError when one of its name exists."""
         ...
 
+    async def replace(self, manifest: Manifest) -> None:
+        """Replace an object of the resource version that the manifest names. Raises ConflictError when it has another."""
+        ...
+
     async def stop_job(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> None:
         """Suspend a Job if it is still the same, and annotate it, in one write; one that is gone is left alone."""
         ...
@@ -215,6 +219,18 @@ class ApiServer:
         """See Kube."""
         namespace = manifest["metadata"]["namespace"]
         await self._call(f"create {_named(manifest)}", manifest["kind"], "create", body=manifest, namespace=namespace)
+
+    async def replace(self, manifest: Manifest) -> None:
+        """See Kube."""
+        metadata = manifest["metadata"]
+        await self._call(
+            f"replace {_named(manifest)}",
+            manifest["kind"],
+            "replace",
+            body=manifest,
+            name=metadata["name"],
+            namespace=metadata["namespace"],
+        )
 
     async def stop_job(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> None:
         """See Kube."""

@@ -10,7 +10,8 @@ import pytest
 
 from flights import checker, data, loader
 from parallel_consumer_runtime.settings import MemberStatus
-from tests.support.cluster.kubectl import apply, items, kubectl, wait_for
+from tests.support.cluster.kubectl import items, kubectl, wait_for
+from tests.support.cluster.network import serve_kafka
 from tests.support.kafka import KafkaBroker
 from tests.support.waiting import wait_until
 
@@ -20,21 +21,6 @@ PATCH_MAX_S = 5.0
 DRAIN_MAX_S = 180.0
 SELECTOR = "parallelconsumer.io/name=flights"
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
-
-
-def serve_kafka(namespace: str, address: str) -> None:
-    """Make the broker known in the namespace as `kafka:9092`."""
-    ports = [{"name": "kafka", "port": 9092}]
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "kafka"}, "spec": {"ports": ports}}
-    endpoints = {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "kafka", "labels": {"kubernetes.io/service-name": "kafka"}},
-        "addressType": "IPv4",
-        "ports": ports,
-        "endpoints": [{"addresses": [address]}],
-    }
-    apply({"apiVersion": "v1", "kind": "List", "items": [service, endpoints]}, namespace)
 
 
 def statuses(namespace: str) -> list[MemberStatus]:

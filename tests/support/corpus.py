@@ -65,8 +65,38 @@ class Case:
 
 _PROCESSING = "spec.processing"
 _CONCURRENCY = "spec.processing.concurrency"
+_SPARK_JOBS = "spec.sparkJobs"
+SPARK_ENTRY: Manifest = {
+    "name": "archive",
+    "image": "spark:1",
+    "mainApplicationFile": "local:///opt/parallel-consumer/archive.py",
+    "trigger": {"offsets": 100_000, "interval": "10m"},
+}
+"""A minimal valid entry."""
 
 VALID = [
+    Case("spark job over the input", {_SPARK_JOBS: [SPARK_ENTRY]}),
+    Case(
+        "spark jobs over everything",
+        {
+            "spec.results": {"topic": "results"},
+            "spec.processing.deadLetter": {"topic": "dead"},
+            _SPARK_JOBS: [
+                {**SPARK_ENTRY, "source": "Results", "from": "Earliest", "trigger": {"schedule": "0 3 * * *"}},
+                {**SPARK_ENTRY, "name": "dead", "source": "DeadLetters", "trigger": {"onDrain": True}, "suspend": True},
+                {
+                    **SPARK_ENTRY,
+                    "name": "by-hand",
+                    "trigger": {"manual": "1"},
+                    "onDataLoss": "Skip",
+                    "maxOffsetsPerWindow": 1000,
+                    "executor": {"instances": 3, "memory": "2g"},
+                    "sparkConf": {"spark.sql.shuffle.partitions": "8"},
+                    "restartPolicy": {"type": "OnFailure"},
+                },
+            ],
+        },
+    ),
     Case("minimal", {}),
     Case("pattern instead of topics", {"spec.kafka.topics": REMOVE, "spec.kafka.topicPattern": "^orders-.*"}),
     Case("nulls where a field may be left out", {"spec.results": None, "spec.kafka.topicPattern": None}),
@@ -135,6 +165,26 @@ VALID = [
 ]
 
 INVALID = [
+    Case("spark job that is never due", {_SPARK_JOBS: [{**SPARK_ENTRY, "trigger": {}}]}, f"{_SPARK_JOBS}[0].trigger"),
+    Case("spark job over no results", {_SPARK_JOBS: [{**SPARK_ENTRY, "source": "Results"}]}, "spec"),
+    Case("spark job over no dead letters", {_SPARK_JOBS: [{**SPARK_ENTRY, "source": "DeadLetters"}]}, "spec"),
+    Case("spark jobs of one name", {_SPARK_JOBS: [SPARK_ENTRY, SPARK_ENTRY]}, "spec"),
+    Case("spark job without a name", {_SPARK_JOBS: [{**SPARK_ENTRY, "name": ""}]}, f"{_SPARK_JOBS}[0].name"),
+    Case(
+        "spark job of an unknown source",
+        {_SPARK_JOBS: [{**SPARK_ENTRY, "source": "Output"}]},
+        f"{_SPARK_JOBS}[0].source",
+    ),
+    Case(
+        "spark job too often",
+        {_SPARK_JOBS: [{**SPARK_ENTRY, "trigger": {"interval": "10ms"}}]},
+        f"{_SPARK_JOBS}[0].trigger.interval",
+    ),
+    Case(
+        "spark job with a managed property",
+        {_SPARK_JOBS: [{**SPARK_ENTRY, "sparkConf": {"spark.master": "local"}}]},
+        f"{_SPARK_JOBS}[0].sparkConf",
+    ),
     Case("unknown field", {"spec.parallelism": 4}, "spec.parallelism"),
     Case("unknown nested field", {"spec.kafka.topic": "orders"}, "spec.kafka.topic"),
     Case("no image", {"spec.image": REMOVE}, "spec.image"),

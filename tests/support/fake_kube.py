@@ -13,7 +13,7 @@ from parallel_consumer_operator.errors import ConflictError, NotFoundError
 from parallel_consumer_operator.pods import Pod
 from parallel_consumer_operator.reconcile.drift import without_bookkeeping
 from parallel_consumer_operator.untyped import as_list, as_map, at
-from parallel_consumer_runtime.settings import KIND, MemberState, MemberStatus
+from parallel_consumer_runtime.settings import KIND, MemberState, MemberStatus, OffsetsAnswer
 from parallel_consumer_runtime.settings.spark import SPARK_JOB_KIND
 
 Name = tuple[str, str, str]
@@ -101,6 +101,16 @@ class FakeKube:
         if name in self.objects:
             raise ConflictError(f"create {name[0]} {name[1]}/{name[2]}: exists")
         await self._write(f"create {name[0]} {name[2]}", lambda: self._store(name, _as_stored(manifest, None)))
+
+    async def replace(self, manifest: Manifest) -> None:
+        """See Kube."""
+        name = _name(manifest)
+        found = self.objects.get(name)
+        if found is None:
+            raise NotFoundError(str(name))
+        if found["metadata"]["resourceVersion"] != manifest["metadata"].get("resourceVersion"):
+            raise ConflictError(f"replace {name[0]} {name[1]}/{name[2]}: the object has been modified")
+        await self._write(f"replace {name[0]} {name[2]}", lambda: self._store(name, _as_stored(manifest, found)))
 
     async def stop_job(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> None:
         """See Kube."""
@@ -207,6 +217,14 @@ class FakeReader:
 
     def __init__(self) -> None:
         self.members: dict[str, MemberStatus] = {}
+        self.answer: OffsetsAnswer | None = None
+        """What the brokers say."""
+        self.asked = 0
+
+    async def offsets(self, pods: Iterable[Pod]) -> OffsetsAnswer | None:
+        """See MemberReader."""
+        self.asked += 1
+        return self.answer if any(pod.name in self.members for pod in pods) else None
 
     async def read(self, pods: Iterable[Pod]) -> dict[str, MemberStatus]:
         """See MemberReader."""

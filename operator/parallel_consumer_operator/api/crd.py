@@ -37,6 +37,8 @@ class Definition:
     columns: list[Schema]
     defaults_left_out: tuple[str, ...] = ()
     selectable: tuple[str, ...] = ()
+    maps: dict[str, str] = field(default_factory=dict[str, str])
+    """Lists of the spec whose items have a name, and what it is called: each is there once, and owned by itself."""
     subresources: Schema = field(default_factory=dict[str, object])
     """Those beside status."""
 
@@ -61,6 +63,7 @@ PARALLEL_CONSUMER = Definition(
     rules=RULES,
     defaults_left_out=DEFAULTS_LEFT_OUT,
     selectable=(".spec.kafka.groupId",),
+    maps={"sparkJobs": "name"},
     subresources={
         "scale": {
             "specReplicasPath": ".spec.replicas",
@@ -126,6 +129,9 @@ def object_schema(definition: Definition) -> Schema:
             "status": status,
         },
     }
+    for path, key in definition.maps.items():
+        keyed = root["properties"]["spec"]["properties"][path]
+        keyed["x-kubernetes-list-type"], keyed["x-kubernetes-list-map-keys"] = "map", [key]
     add_rules(root, definition.rules, definition.defaults_left_out)
     return root
 

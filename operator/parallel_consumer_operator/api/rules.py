@@ -4,26 +4,10 @@ A rule stands at the field it speaks of, so that a refusal names the path. The s
 settings model; a corpus holds the two together.
 """
 
+from parallel_consumer_operator.api.application_rules import application_rules
+from parallel_consumer_operator.api.rule import object_name_rule, rule
 from parallel_consumer_operator.api.structural import Schema
 from parallel_consumer_runtime.settings import FORBIDDEN_KEYS, MANAGED_KEYS
-
-_NAME_LENGTH_MAX = 52
-"""A StatefulSet's name and an eleven-character revision suffix make a label of at most 63."""
-
-
-def rule(expression: str, message: str, field: str | None = None) -> Schema:
-    """Return a rule as the schema carries it; a field is named by its path from where the rule stands."""
-    written: Schema = {"rule": expression, "message": message}
-    return written if field is None else {**written, "fieldPath": field}
-
-
-def object_name_rule() -> Schema:
-    """Return the rule on an object's own name; it stands at the root."""
-    return rule(
-        f"self.metadata.name.size() <= {_NAME_LENGTH_MAX} && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        f"metadata.name becomes the name of a Service and of pods: at most {_NAME_LENGTH_MAX} lower-case letters, "
-        "digits and dashes, beginning with a letter",
-    )
 
 
 def _refused_keys() -> list[Schema]:
@@ -31,6 +15,7 @@ def _refused_keys() -> list[Schema]:
     return managed + [rule(f"!('{key}' in self)", f"'{key}' is refused: {why}") for key, why in FORBIDDEN_KEYS.items()]
 
 
+_BEGIN_ANEW = "is immutable: what is known of its windows belongs to the entry's name; another name begins anew"
 _BACKOFFS_IN_ORDER = rule(
     "duration(self.initialBackoff) <= duration(self.maxBackoff)",
     "initialBackoff must not be longer than maxBackoff",
@@ -102,8 +87,30 @@ RULES: dict[str, list[Schema]] = {
         rule("!has(self.min) || !has(self.max) || self.min <= self.max", "min must not be greater than max", ".min"),
     ],
     "spec.processing.retry": [_BACKOFFS_IN_ORDER],
+    "spec": [
+        rule(
+            "!has(self.sparkJobs) || has(self.results) || self.sparkJobs.all(entry, entry.source != 'Results')",
+            "source Results needs spec.results",
+            ".sparkJobs",
+        ),
+        rule(
+            "!has(self.sparkJobs) || (has(self.processing) && has(self.processing.deadLetter)) || "
+            "self.sparkJobs.all(entry, entry.source != 'DeadLetters')",
+            "source DeadLetters needs spec.processing.deadLetter",
+            ".sparkJobs",
+        ),
+    ],
+    "spec.sparkJobs[].source": [rule("self == oldSelf", _BEGIN_ANEW)],
+    "spec.sparkJobs[].from": [rule("self == oldSelf", _BEGIN_ANEW)],
+    "spec.sparkJobs[].trigger": [
+        rule(
+            "has(self.offsets) || has(self.interval) || has(self.schedule) || self.onDrain || has(self.manual)",
+            "set at least one of offsets, interval, schedule, onDrain and manual",
+        ),
+    ],
+    **application_rules("spec.sparkJobs[]"),
 }
-"""Path of the object or field, dots between, to the rules that stand there."""
+"""Path of the object or field, dots between and `[]` behind a list's items, to the rules that stand there."""
 
 DEFAULTS_LEFT_OUT = ("spec.processing.concurrency",)
 """Fields whose default the API server must not write into the object: `fixed: 16`, once stored, would stay beside the
@@ -127,5 +134,6 @@ def add_rules(root: Schema, rules_by_path: dict[str, list[Schema]], defaults_lef
 def _at(root: Schema, path: str) -> Schema:
     schema = root
     for part in path.split(".") if path else ():
-        schema = schema["properties"][part]
+        schema = schema["properties"][part.removesuffix("[]")]
+        schema = schema["items"] if part.endswith("[]") else schema
     return schema

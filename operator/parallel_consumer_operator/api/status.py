@@ -26,6 +26,7 @@ class ConditionType(StrEnum):
     RECONCILING = "Reconciling"
     CONCURRENCY_APPLIED = "ConcurrencyApplied"
     KAFKA_REACHABLE = "KafkaReachable"
+    WINDOWS_ADVANCING = "WindowsAdvancing"
 
 
 class ConditionStatus(StrEnum):
@@ -56,6 +57,15 @@ class Reason(StrEnum):
     PODS_DO_NOT_REPORT = "PodsDoNotReport"
     CONNECTED = "Connected"
     DISCONNECTED = "Disconnected"
+    WAITING_FOR_BASELINE = "WaitingForBaseline"
+    TOPIC_MADE_ANEW = "TopicMadeAnew"
+    COMMITTED_WENT_BACK = "CommittedWentBack"
+    LOG_WENT_BACK = "LogWentBack"
+    LOG_BEHIND = "LogBehind"
+    OFFSETS_LOST = "OffsetsLost"
+    RUN_FAILED = "RunFailed"
+    PODS_DO_NOT_ANSWER = "PodsDoNotAnswer"
+    UNREADABLE = "Unreadable"
 
 
 class StatusPart(BaseModel):

@@ -23,9 +23,11 @@ from parallel_consumer_operator.reconcile.act import ActMemory, apply_children, 
 from parallel_consumer_operator.reconcile.members import MemberReader
 from parallel_consumer_operator.reconcile.observe import Observation, foreign_children, observe
 from parallel_consumer_operator.reconcile.report import Outcome, refused_status, status_of
+from parallel_consumer_operator.reconcile.windows import WindowCutter, WindowMemory
 from parallel_consumer_operator.reconcile.writing import StatusWriter, WriteMemory
 from parallel_consumer_operator.rollout import next_restart
 from parallel_consumer_operator.scaling import Sizes, plan_sizes
+from parallel_consumer_operator.windows.model import Standing
 from parallel_consumer_runtime.settings import KIND, MemberStatus, explain
 
 UNSETTLED_INTERVAL_S = 1.0
@@ -65,6 +67,11 @@ class Memory:
 
     acts: ActMemory = field(default_factory=ActMemory)
     writes: WriteMemory = field(default_factory=WriteMemory)
+    windows: WindowMemory = field(default_factory=WindowMemory)
+    consumer: ParallelConsumer | None = None
+    """As it was when its windows were last looked at."""
+    standings: dict[str, Standing] = field(default_factory=dict[str, Standing])
+    """How the windows of each entry stood."""
     scale_in: ScaleIn | None = None
     refusal: Refusal | None = None
     said: str | None = None
@@ -83,6 +90,7 @@ class Reconciler:
         writer: how statuses are written.
         clock: the monotonic clock, seconds.
         now: the wall clock.
+        wake: told of an object that is to be looked at now.
     """
 
     def __init__(
@@ -92,7 +100,10 @@ class Reconciler:
         writer: StatusWriter,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        *,
+        wake: Callable[[Key], None] = lambda _: None,
     ) -> None:
+        self._windows = WindowCutter(kube, reader, wake, lambda: now().timestamp())
         self._kube = kube
         self._reader = reader
         self._writer = writer
@@ -133,12 +144,22 @@ class Reconciler:
             return min(held_s or REFUSED_INTERVAL_S, REFUSED_INTERVAL_S)
         return await self._converge(manifest, consumer, seen, memory)
 
+    def run_ended(self, key: Key) -> None:
+        """What was read of an object's windows is not so any more."""
+        if (memory := self._memories.get(key)) is not None:
+            memory.windows.known.clear()
+
     async def sample(self, key: Key) -> bool:
         """Ask the pods of one object, without a word to the API server. Return whether the status would say so."""
         memory = self._memories.get(key)
         if memory is None or not memory.pods:
             return False
-        return figures_of(await self._reader.read(memory.pods)) != memory.figures
+        members = await self._reader.read(memory.pods)
+        if figures_of(members) != memory.figures:
+            return True
+        # Figures may stand still while offsets move: as many are finished as come.
+        consumer = memory.consumer
+        return consumer is not None and self._windows.due(consumer, memory.pods, members, memory.windows)
 
     async def _converge(
         self, manifest: Manifest, consumer: ParallelConsumer, seen: Observation, memory: Memory
@@ -158,12 +179,21 @@ class Reconciler:
             nudge_due_s = await nudge_pods(self._kube, owner, children.live.revision, seen, memory.acts, self._clock())
         except OperatorError as error:
             failure = error  # raised below: what pods report is told all the same
-        outcome = Outcome(sizes, children, applied, restarted, spec.processing.paused)
+        standings, window_s = dict[str, Standing](), None
+        memory.consumer = consumer if spec.spark_jobs else None
+        if spec.spark_jobs:
+            try:
+                standings, window_s = await self._windows.cut(consumer, seen.pods, seen.members, memory.windows)
+            except OperatorError as error:
+                failure = failure or error
+                standings = memory.standings
+        memory.standings = standings
+        outcome = Outcome(sizes, children, applied, restarted, spec.processing.paused, standings)
         status = status_of(owner, seen, outcome)
         held_s = await self._writer.write(owner, consumer.status, status, memory.writes, self._clock())
         if failure is not None:
             raise failure
-        waits = [wait for wait in (nudge_due_s, held_s) if wait is not None]
+        waits = [wait for wait in (nudge_due_s, held_s, window_s) if wait is not None]
         if applied or restarted or sizes.scaling_in:
             waits.append(UNSETTLED_INTERVAL_S)
         if _is_moving(seen, sizes):

@@ -9,9 +9,11 @@ from parallel_consumer_operator.desired import Children, selector_of
 from parallel_consumer_operator.pods import Pod
 from parallel_consumer_operator.reconcile.observe import Observation
 from parallel_consumer_operator.scaling import Sizes
+from parallel_consumer_operator.windows.model import Standing
 from parallel_consumer_runtime.settings import MemberStatus
 
 _NAMES_MAX = 5
+_ADVANCING = {"Settled", "Running", "Suspended", "Busy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Outcome:
     restarted: str | None
     """The pod that was deleted to take the new template."""
     paused: bool
+    standings: dict[str, Standing]
+    """How the windows of each entry stand."""
 
 
 def refused_status(
@@ -46,7 +50,8 @@ def status_of(owner: Identity, seen: Observation, outcome: Outcome) -> ParallelC
     applied = condition_applied(owner, seen, outcome)
     kafka = condition_kafka(owner, seen.members)
     state = _state(seen.pods, outcome, kafka)
-    return _with_figures(owner, state, seen, outcome.sizes.existing, [ready, reconciling, applied, kafka])
+    conditions = [ready, reconciling, applied, kafka, *condition_windows(owner, outcome.standings)]
+    return _with_figures(owner, state, seen, outcome.sizes.existing, conditions)
 
 
 def _with_figures(
@@ -143,6 +148,18 @@ def condition_kafka(owner: Identity, members: dict[str, MemberStatus]) -> Condit
         return condition(kind, status=False, reason=Reason.DISCONNECTED, message=message, generation=generation)
     message = "every pod that reports reaches a broker"
     return condition(kind, status=True, reason=Reason.CONNECTED, message=message, generation=generation)
+
+
+def condition_windows(owner: Identity, standings: dict[str, Standing]) -> list[Condition]:
+    """Answer, when there are any: do windows follow one another?"""
+    if not standings:
+        return []
+    kind, generation = ConditionType.WINDOWS_ADVANCING, owner.generation
+    held = {name: one for name, one in standings.items() if one.reason not in _ADVANCING}
+    told = held or standings
+    message = _listed([f"{name}: {one.words}" for name, one in told.items()], "; ")
+    reason = Reason(next(iter(held.values())).reason) if held else Reason.AS_DESIRED
+    return [condition(kind, status=not held, reason=reason, message=message, generation=generation)]
 
 
 def _state(pods: Sequence[Pod], outcome: Outcome, kafka: Condition) -> State:

@@ -23,6 +23,7 @@ from parallel_consumer_operator.desired.spark.naming import (
     ENDED_LOG,
     ENDED_MESSAGE,
 )
+from parallel_consumer_operator.desired.windows import ledger_name, ledger_of
 from parallel_consumer_operator.errors import (
     ConflictError,
     ForbiddenError,
@@ -54,6 +55,8 @@ from parallel_consumer_runtime.settings.spark import SPARK_JOB_KIND
 
 REFUSED_INTERVAL_S = 10.0
 """How soon a child that the server refuses is tried again, and a name that is taken looked at: nobody tells when that ends."""
+WAITING_INTERVAL_S = 10.0
+"""How soon a run is looked at again that its ledger does not name."""
 LOG_PATIENCE_S = 30.0
 """How long an attempt's end waits for its log where the node does not answer."""
 
@@ -81,6 +84,7 @@ class SparkJobReconciler:
         account: the service account of drivers.
         clock: the monotonic clock, seconds.
         now: the wall clock.
+        ended: told of the consumer whose window's run has ended.
     """
 
     def __init__(
@@ -90,7 +94,10 @@ class SparkJobReconciler:
         account: str,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        *,
+        ended: Callable[[Key], None] = lambda _: None,
     ) -> None:
+        self._ended = ended
         self._kube = kube
         self._writer = writer
         self._account = account
@@ -123,9 +130,28 @@ class SparkJobReconciler:
             problem = Cause(SparkReason.SPEC_REFUSED, "; ".join(explain(error, "spec")))
             return await self._refuse(manifest, memory, problem)
         if job.status.state.final:
+            if job.controlled and job.spec.window is not None:
+                self._ended(Key(key.namespace, job.spec.window.consumer))
             return await self._finished(job, memory)
+        if not job.status.attempts and not await self._named_by_ledger(job):
+            return WAITING_INTERVAL_S  # whoever names it says so
         around = await observe_spark_job(self._kube, job.identity)
         return await self._converge(manifest, job, around, memory)
+
+    async def _named_by_ledger(self, job: SparkJob) -> bool:
+        """Whether a run of a consumer's window may begin: its ledger names the very object, so that no other run holds its offsets."""
+        window = job.spec.window
+        if window is None or not job.controlled:
+            return True
+        found = await self._kube.get("ConfigMap", job.identity.namespace, ledger_name(window.consumer, window.entry))
+        if found is None:
+            return False
+        try:
+            opened = ledger_of(found).open
+        except ValueError as error:
+            _log.warning("%s/%s: %s", job.identity.namespace, job.identity.name, error)
+            return False
+        return opened is not None and opened.uid == job.identity.uid
 
     async def _converge(
         self, manifest: Manifest, job: SparkJob, around: SparkObservation, memory: Memory

@@ -3,14 +3,16 @@
 import json
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from parallel_consumer_runtime.settings.kafka import KafkaSpec
 from parallel_consumer_runtime.settings.model import HandlerPath, SettingsModel
 from parallel_consumer_runtime.settings.monitoring import MonitoringSpec
+from parallel_consumer_runtime.settings.offsets import TopicRole
 from parallel_consumer_runtime.settings.processing import ProcessingSpec, ResultsSpec
 from parallel_consumer_runtime.settings.producer import ProducerSpec
 from parallel_consumer_runtime.settings.quantities import ResourceQuantity
+from parallel_consumer_runtime.settings.spark_entry import SparkJobEntry
 
 API_GROUP = "parallelconsumer.io"
 API_VERSION = "v1alpha1"
@@ -52,6 +54,8 @@ class ParallelConsumerSpec(SettingsModel):
     """How results, dead letters and retried records are produced."""
     monitoring: MonitoringSpec = MonitoringSpec()
     """What the pods' metrics and status may cost."""
+    spark_jobs: Annotated[list[SparkJobEntry], Field(max_length=16)] = Field(default_factory=list[SparkJobEntry])
+    """Spark applications over what was finished: each offset in exactly one run of each."""
     env: Annotated[list[JsonObject], Field(max_length=256)] = Field(default_factory=list[JsonObject])
     """Environment variables for the handler, as in a container."""
     resources: ResourcesSpec | None = None
@@ -59,6 +63,19 @@ class ParallelConsumerSpec(SettingsModel):
     template: JsonObject = Field(default_factory=dict)
     """Any other part of the pod: `metadata` and `spec` are merged over what the operator renders. A service account,
     host namespaces, hostPath volumes and privileged containers are refused."""
+
+    @model_validator(mode="after")
+    def _spark_jobs_have_their_source(self) -> Self:
+        names = [entry.name for entry in self.spark_jobs]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            msg = f"sparkJobs: {twice[0]} is there twice"
+            raise ValueError(msg)
+        sources = {entry.source for entry in self.spark_jobs}
+        if TopicRole.RESULTS in sources and self.results is None:
+            raise ValueError("sparkJobs: source Results needs spec.results")
+        if TopicRole.DEAD_LETTERS in sources and self.processing.dead_letter is None:
+            raise ValueError("sparkJobs: source DeadLetters needs spec.processing.deadLetter")
+        return self
 
     @classmethod
     def read(cls, written: object) -> Self:

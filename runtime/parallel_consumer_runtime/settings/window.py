@@ -8,7 +8,8 @@ from pydantic import Field, StringConstraints, model_validator
 from parallel_consumer_runtime.settings.model import SettingsModel
 from parallel_consumer_runtime.settings.offsets import TopicRole
 
-Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Offset = Annotated[int, Field(ge=0, le=2**62)]
+"""The API server reads a bound as a float: the largest 64-bit number would become the smallest."""
 
 
 class OnDataLoss(StrEnum):

@@ -3,17 +3,17 @@
 from parallel_consumer_operator.desired.spark.naming import DRIVER, EXECUTOR
 from parallel_consumer_operator.desired.spark.pod import RESERVED_VOLUMES
 from parallel_consumer_operator.desired.template_rules import TemplateRules, env_refusals, template_refusals
-from parallel_consumer_runtime.settings.spark import SparkJobSpec
+from parallel_consumer_runtime.settings.spark import SparkApplicationSpec
 
 _ENV_PREFIX = "PARALLEL_CONSUMER_"
 
 
-def spark_refusals(spec: SparkJobSpec) -> list[str]:
-    """Return one sentence per refused field, each beginning with its path; empty when all is well."""
+def spark_refusals(spec: SparkApplicationSpec, path: str = "spec") -> list[str]:
+    """Return one sentence per refused field of what stands at a path, each beginning with its own; empty when all is well."""
     return [
-        *env_refusals(spec.env, "spec.env", _rules(DRIVER)),
-        *template_refusals(spec.driver.template, "spec.driver.template", _rules(DRIVER)),
-        *template_refusals(spec.executor.template, "spec.executor.template", _rules(EXECUTOR)),
+        *env_refusals(spec.env, f"{path}.env", _rules(DRIVER)),
+        *template_refusals(spec.driver.template, f"{path}.driver.template", _rules(DRIVER)),
+        *template_refusals(spec.executor.template, f"{path}.executor.template", _rules(EXECUTOR)),
     ]
 
 
