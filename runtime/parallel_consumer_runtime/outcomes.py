@@ -16,7 +16,8 @@ from parallel_consumer_runtime.dead_letters import dead_letter
 from parallel_consumer_runtime.errors import PermanentError, RuntimeFailure
 from parallel_consumer_runtime.handlers import DeadLetter, Result, Retry, Returned, Skip
 from parallel_consumer_runtime.outlet import Outlet
-from parallel_consumer_runtime.results import Refusals, checked, with_provenance
+from parallel_consumer_runtime.provenance import with_provenance
+from parallel_consumer_runtime.results import Refusals, checked
 from parallel_consumer_runtime.retry_topic import attempts_before, retry_record
 from parallel_consumer_runtime.settings import RetryTopicSpec
 from parallel_consumer_runtime.wording import words_of

@@ -4,14 +4,12 @@ Keeps: what passes can be produced, as far as it can be known here. Users' handl
 producer that raises in the middle of settling a record would leave it neither done nor failed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from parallel_consumer_runtime.core import Task
 from parallel_consumer_runtime.handlers import Result
-from parallel_consumer_runtime.retry_topic import origin
 
-PREFIX = "parallel-consumer-result-"
 _PARTITION_MAX = 2**31 - 1
 
 
@@ -23,30 +21,6 @@ def checked(returned: object) -> list[Result]:
     """
     results = [returned] if isinstance(returned, Result) else list(cast("Iterable[object]", returned))
     return [_checked(result) for result in results]
-
-
-def with_provenance(results: Sequence[Result], task: Task, attempts: int, now: float) -> list[Result]:
-    """Return results with headers that say what they were made of: copies of one, made twice, name the same.
-
-    Args:
-        results: of one record.
-        task: the record.
-        attempts: calls of the handler, those before it was in the retry topic included.
-        now: Unix time, seconds.
-    """
-    record = origin(task.record)
-    told = (
-        (PREFIX + "topic", record.topic),
-        (PREFIX + "partition", str(record.partition)),
-        (PREFIX + "offset", str(record.offset)),
-        (PREFIX + "timestamp-ms", str(record.timestamp_ms)),
-        (PREFIX + "attempts", str(attempts)),
-        (PREFIX + "at-ms", str(round(now * 1000))),
-    )
-    return [
-        result._replace(headers=[*result.headers, *told, (PREFIX + "index", str(index))])
-        for index, result in enumerate(results)
-    ]
 
 
 def _checked(result: object) -> Result:
